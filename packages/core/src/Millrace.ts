@@ -6,7 +6,7 @@
 import type { Aggregate, Deadlines, EventStore, StateStore } from "@millrace/event-sourcing"
 import { type Duration, Layer, Struct } from "effect"
 import { KeyRing } from "./accounts/KeyRing.ts"
-
+import { Passkeys } from "./accounts/Passkeys.ts"
 import { Registration, type Options as RegistrationOptions } from "./accounts/Registration.ts"
 import { Sessions } from "./accounts/Sessions.ts"
 import { SessionUpkeep } from "./accounts/SessionUpkeep.ts"
@@ -202,11 +202,17 @@ export const inboxes = ({
   MailReader | BlobStore | Vault | EventStore.EventStore | StateStore.StateStore
 > => Layer.merge(Mailroom.layer, InboxUpkeep.layer(upkeep)).pipe(Layer.provideMerge(Inboxes.layer(options)))
 
-/** Sessions of people, the accounts of sign-ups, and their upkeep. With `SignIn.layer` and a `MailRelay`, people sign in by mail. */
+/**
+ * Sessions of people, the accounts of sign-ups, and their upkeep; and passkeys, to sign in with. With `SignIn.layer` and a `MailRelay`, people
+ * sign in by mail.
+ */
 export const sessions = (
   upkeep?: Deadlines.Options
-): Layer.Layer<Sessions | SignUps | SessionUpkeep, never, Ledger | Vault | Registration | EventStore.EventStore | StateStore.StateStore> =>
-  SessionUpkeep.layer(upkeep).pipe(Layer.provideMerge(Layer.merge(Sessions.layer, SignUps.layer)))
+): Layer.Layer<
+  Sessions | Passkeys | SignUps | SessionUpkeep,
+  never,
+  Ledger | Vault | Registration | EventStore.EventStore | StateStore.StateStore
+> => SessionUpkeep.layer(upkeep).pipe(Layer.provideMerge(Layer.mergeAll(Sessions.layer, Passkeys.layer, SignUps.layer)))
 
 /** The services that {@link layer} needs. */
 export type Requirements<Op extends Operation.Any> = Stores | Operation.Services<Op>

@@ -26,7 +26,7 @@ const TERMS = {
   unauthorized: permanent(401, "The API key is missing, malformed, unknown, expired or revoked; or the session has ended."),
   insufficient_scope: permanent(403, "The API key is good, but not for this operation."),
   cross_site_request: permanent(403, "The session's cookie came without X-CSRF-Token, or from a page of another site."),
-  sign_in_refused: permanent(403, "The sign-in link is unknown, used, expired, or was asked for in another browser."),
+  sign_in_refused: permanent(403, "The sign-in link or the passkey is unknown, used, expired, or of another browser."),
   insufficient_credits: permanent(402, "The account has less than the call costs; the headers say how much is short."),
   account_in_debt: permanent(402, "The account is in debt, and nothing priced runs until that is repaid."),
   trial_used_up: permanent(402, "All calls of the account's trial are used. Verify its address, or buy credits."),

@@ -15,6 +15,7 @@ import * as OperatorRoutes from "./operator/OperatorRoutes.ts"
 import type { Readiness } from "./Readiness.ts"
 import * as RequestMiddleware from "./RequestMiddleware.ts"
 import * as SystemRoutes from "./SystemRoutes.ts"
+import * as PasskeyEndpoints from "./sessions/PasskeyEndpoints.ts"
 import * as SessionEndpoints from "./sessions/SessionEndpoints.ts"
 
 export interface Options {
@@ -57,7 +58,11 @@ export const layer = <G extends Groups>(
       const served = Object.values(groups).flatMap(({ operations, scope }) => operations.map((operation) => routeOf(operation, scope)))
       const system = yield* SystemRoutes.make(contract, operations, { docs, hooks, operator, sessions })
       const routes = [...served, yield* AccountEvents.make, ...system]
-      const places = [...routes, ...(sessions ? SessionEndpoints.PLACES : []), ...(operator ? OperatorRoutes.PLACES : [])]
+      const places = [
+        ...routes,
+        ...(sessions ? [...SessionEndpoints.PLACES, ...PasskeyEndpoints.PLACES] : []),
+        ...(operator ? OperatorRoutes.PLACES : [])
+      ]
       yield* router.addGlobalMiddleware(yield* RequestMiddleware.make(places, services))
       if (cors !== undefined) yield* router.addGlobalMiddleware(crossOrigin(cors))
       yield* router.addAll(routes)

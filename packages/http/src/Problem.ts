@@ -10,17 +10,20 @@ import {
   type MailNotSent,
   Money,
   type OperationError,
+  type Passkey,
   type RateLimited,
   type RateLimitState,
   type SessionNotFound,
   type SignInLink,
   type TooManyFailures,
+  type TooManyPasskeys,
   type Unauthorized
 } from "@millrace/core"
 import type { Projection } from "@millrace/event-sourcing"
 import { HttpServerResponse } from "effect/http"
 import { type ErrorBody, type ErrorCode, termsOf } from "./ErrorCode.ts"
 import type { InvalidRequest, Refusal } from "./Refusal.ts"
+import type { PasskeysUnavailable } from "./sessions/RelyingParty.ts"
 
 export type Failure = Refusal | Unauthorized | RateLimited | TooManyFailures | OperationError | Charge.ChargeError | SessionFailure
 
@@ -30,6 +33,11 @@ export type SessionFailure =
   | MailNotSent
   | MailNotConfigured
   | SignInLink.SignInRefused
+  | Passkey.PasskeyRefused
+  | Passkey.PasskeyKnown
+  | Passkey.PasskeyNotFound
+  | TooManyPasskeys
+  | PasskeysUnavailable
   | SessionNotFound
   | Projection.ProjectionBehind
   | Projection.ProjectionStopped
@@ -113,6 +121,8 @@ const PROBLEMS: Problems = {
     headers: { "www-authenticate": `Bearer error="insufficient_scope", scope="${scope}"` }
   }),
   CrossSiteRequest: plain("cross_site_request"),
+  PasskeyRefused: ({ message }) => ({ code: "sign_in_refused", message: `${message}.` }),
+  PasskeysUnavailable: ({ message }) => ({ code: "upstream_not_configured", message: `${message}.` }),
   SignInRefused: ({ message }) => ({ code: "sign_in_refused", message: `${message}.` }),
   TooManyFailures: (failure) => ({
     code: "rate_limited",
@@ -157,6 +167,7 @@ const PROBLEMS: Problems = {
   RouteNotFound: plain("route_not_found"),
   NotFound: notFound,
   SubjectDestroyed: notFound,
+  PasskeyNotFound: notFound,
   SessionNotFound: notFound,
   MethodNotAllowed: ({ allow }) => ({
     code: "method_not_allowed",
@@ -169,6 +180,8 @@ const PROBLEMS: Problems = {
   BodyUnreadable: plain("bad_request", "The request body is incomplete."),
   InvalidRequest: (failure) => ({ code: "invalid_request", message: messageOf(failure) }),
   InvalidEmail: plain("invalid_request", "address: is no e-mail address"),
+  PasskeyKnown: ({ message }) => ({ code: "invalid_request", message: `credential: ${message}` }),
+  TooManyPasskeys: ({ message }) => ({ code: "invalid_request", message: `credential: ${message}` }),
   InvalidInput: ({ field, message }) => ({ code: "invalid_request", message: `${field}: ${message}` }),
   RangeNotSatisfiable: ({ size }) => ({
     code: "range_not_satisfiable",

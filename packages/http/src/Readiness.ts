@@ -7,6 +7,7 @@ import {
   KeyRing,
   Ledger,
   Metrics,
+  Passkeys,
   Payments,
   ProxySessions,
   Recovery,
@@ -97,33 +98,22 @@ const make = Effect.fnUntraced(function* (checks: ReadonlyArray<Check>, warnings
   const recovery = yield* Recovery
   const stores = yield* storeChecks
 
-  const registration = yield* Effect.serviceOption(Registration)
-  const jobStreams = yield* Effect.serviceOption(Jobs)
-  const inboxStreams = yield* Effect.serviceOption(Inboxes)
-  const webhookStreams = yield* Effect.serviceOption(Webhooks.Webhooks)
-  const proxyStreams = yield* Effect.serviceOption(ProxySessions)
-  const paymentStreams = yield* Effect.serviceOption(Payments)
-  const subscriptionStreams = yield* Effect.serviceOption(Subscriptions)
-  const invoiceStreams = yield* Effect.serviceOption(Invoices)
-  const sessionStreams = yield* Effect.serviceOption(Sessions)
-  const signUpClaims = yield* Effect.serviceOption(SignUps)
-  const signInLinks = yield* Effect.serviceOption(SignIn)
-  const refused = (): ReadonlyArray<string> =>
-    [
-      ...ledger.refused(),
-      ...keys.refused(),
-      ...(Option.isSome(registration) ? registration.value.refused() : []),
-      ...(Option.isSome(jobStreams) ? jobStreams.value.refused() : []),
-      ...(Option.isSome(inboxStreams) ? inboxStreams.value.refused() : []),
-      ...(Option.isSome(webhookStreams) ? webhookStreams.value.refused() : []),
-      ...(Option.isSome(proxyStreams) ? proxyStreams.value.refused() : []),
-      ...(Option.isSome(paymentStreams) ? paymentStreams.value.refused() : []),
-      ...(Option.isSome(invoiceStreams) ? invoiceStreams.value.refused() : []),
-      ...(Option.isSome(subscriptionStreams) ? subscriptionStreams.value.refused() : []),
-      ...(Option.isSome(sessionStreams) ? sessionStreams.value.refused() : []),
-      ...(Option.isSome(signUpClaims) ? signUpClaims.value.refused() : []),
-      ...(Option.isSome(signInLinks) ? signInLinks.value.refused() : [])
-    ].map(({ stream }) => stream)
+  const others = yield* Effect.all([
+    Effect.serviceOption(Registration),
+    Effect.serviceOption(Jobs),
+    Effect.serviceOption(Inboxes),
+    Effect.serviceOption(Webhooks.Webhooks),
+    Effect.serviceOption(ProxySessions),
+    Effect.serviceOption(Payments),
+    Effect.serviceOption(Invoices),
+    Effect.serviceOption(Subscriptions),
+    Effect.serviceOption(Sessions),
+    Effect.serviceOption(Passkeys),
+    Effect.serviceOption(SignUps),
+    Effect.serviceOption(SignIn)
+  ])
+  const readers = [ledger, keys, ...others.flatMap((service) => Option.toArray<{ readonly refused: typeof ledger.refused }>(service))]
+  const refused = (): ReadonlyArray<string> => readers.flatMap((reader) => reader.refused()).map(({ stream }) => stream)
   yield* Metrics.refusedStreams(() => refused().length)
 
   const jobs = yield* Parts.jobs

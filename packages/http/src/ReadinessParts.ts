@@ -6,6 +6,7 @@ import {
   JobRunner,
   Jobs,
   JobUpkeep,
+  Passkeys,
   PaymentUpkeep,
   type Recovery,
   Sessions,
@@ -136,14 +137,17 @@ const messages = Effect.map(Effect.serviceOption(SmsReceiver), (sms) =>
 /** What keeps sessions of people from their list and their ends. */
 const sessions = Effect.gen(function* () {
   const sessions = yield* Effect.serviceOption(Sessions)
+  const passkeys = yield* Effect.serviceOption(Passkeys)
   const upkeep = yield* Effect.serviceOption(SessionUpkeep)
   return Option.some(
     Effect.gen(function* () {
       const listed = Option.isSome(sessions) ? yield* sessions.value.listStatus : undefined
+      const known = Option.isSome(passkeys) ? yield* passkeys.value.listStatus : undefined
       const ends = Option.isSome(upkeep) ? yield* upkeep.value.status : undefined
       const part: Part = {
         projections: [
           ...(listed === undefined ? [] : [["the list of sessions", listed] as const]),
+          ...(known === undefined ? [] : [["the list of passkeys", known] as const]),
           ...(ends === undefined ? [] : [["the ends of sessions", ends.projection] as const])
         ],
         troubles: [through("the upkeep of sessions", ends?.trouble)]

@@ -12,6 +12,7 @@ import { PLACE as OPERATOR } from "./operator/OperatorRoutes.ts"
 import { problemOf, responseOf } from "./Problem.ts"
 import { Readiness } from "./Readiness.ts"
 import { HEALTH, OPENAPI, READY } from "./SystemEndpoints.ts"
+import * as PasskeyEndpoints from "./sessions/PasskeyEndpoints.ts"
 import * as SessionEndpoints from "./sessions/SessionEndpoints.ts"
 
 type Asked = HttpServerRequest.HttpServerRequest
@@ -94,7 +95,10 @@ const documented = <Groups extends HttpApiGroup.Constraint>(
   { hooks, operator, sessions }: Omit<Documented, "docs">
 ) => {
   // The groups that are added change the type, not what is generated from it
-  const groups = [...(hooks.length === 0 ? [] : [HookEndpoints.group(hooks)]), ...(sessions ? [SessionEndpoints.group] : [])]
+  const groups = [
+    ...(hooks.length === 0 ? [] : [HookEndpoints.group(hooks)]),
+    ...(sessions ? [SessionEndpoints.group, PasskeyEndpoints.group] : [])
+  ]
   const whole = groups.reduce((whole, group) => whole.add(group), contract as unknown as HttpApi.HttpApi<string, HttpApiGroup.Constraint>)
   const secured = Document.secured(OpenApi.fromApi(whole), HookEndpoints.securitySchemes(hooks))
   const open = sessions ? Document.withSessions(secured, SessionEndpoints.SECURITY_SCHEMES, SessionEndpoints.securityOf) : secured

@@ -79,16 +79,16 @@ export const SECURITY_SCHEMES = {
   }
 } as const
 
-const READS = [{ session: [] }]
-const CHANGES = [{ session: [], csrfToken: [] }]
+export const READS = [{ session: [] }]
+export const CHANGES = [{ session: [], csrfToken: [] }]
 
 /** What a session allows beside what a key does: for the document. `method` in lower case. */
 export const securityOf = (method: string): ReadonlyArray<object> => (method === "get" ? READS : CHANGES)
 
-const answer = <Data extends Schema.Top>(identifier: string, data: Data, status: number) =>
+export const answer = <Data extends Schema.Top>(identifier: string, data: Data, status: number) =>
   Envelope(data).annotate({ identifier }).pipe(HttpApiSchema.status(status))
 
-const described = (identifier: string, summary: string, description: string, security: ReadonlyArray<object> = []) =>
+export const described = (identifier: string, summary: string, description: string, security: ReadonlyArray<object> = []) =>
   OpenApi.annotations({ identifier, summary, description, override: { security } })
 
 const errors = { error: sessionErrorSchemas }

@@ -17,10 +17,10 @@ export type Request = HttpServerRequest.HttpServerRequest
 type Response = HttpServerResponse.HttpServerResponse
 
 /** What a route is given. */
-export interface Given {
+export interface Given<Input = Readonly<Record<string, string>>> {
   readonly request: Request
   readonly exchange: Exchange
-  readonly input: Readonly<Record<string, string>>
+  readonly input: Input
 }
 
 export interface Answer {
@@ -30,8 +30,8 @@ export interface Answer {
   readonly cookies?: ReadonlyArray<(response: Response) => Response>
 }
 
-/** A route: where it is, what it takes, and its answer. */
-export interface Described {
+/** A route: where it is, what it takes, and its answer. `Input` is the type of its fields. */
+export interface Described<Input = Given["input"]> {
   readonly method: "GET" | "POST" | "DELETE"
   readonly path: `/${string}`
   readonly params?: Fields
@@ -39,14 +39,14 @@ export interface Described {
   readonly body?: Fields
   /** Refuses a request before its input is looked at. */
   readonly admit?: (request: Request) => Effect.Effect<void, Failure>
-  readonly answer: (given: Given) => Effect.Effect<Answer, Failure>
+  readonly answer: (given: Given<Input>) => Effect.Effect<Answer, Failure>
 }
 
-/** Tokens and addresses are masked in the echo, as secrets of operations are. */
-const SECRET = ["address", "token"]
+/** Tokens, addresses and credentials are masked in the echo, as secrets of operations are. */
+const SECRET = ["address", "token", "credential"]
 
 /** Serves a route. */
-export const routeOf = ({
+export const routeOf = <Input = Given["input"]>({
   admit = () => Effect.void,
   answer,
   body = {},
@@ -54,7 +54,7 @@ export const routeOf = ({
   params = {},
   path,
   query = {}
-}: Described): HttpRouter.Route<never, never> => {
+}: Described<Input>): HttpRouter.Route<never, never> => {
   const decode = Input.make({ route: { method, path, params, query, body, status: 200 }, secret: SECRET } as Parameters<
     typeof Input.make
   >[0])
@@ -66,7 +66,7 @@ export const routeOf = ({
       Effect.gen(function* () {
         yield* admit(request)
         const { echo, value } = yield* inputOf(request, decode)
-        const answered = yield* answer({ request, exchange, input: value })
+        const answered = yield* answer({ request, exchange, input: value as Input })
         return respond(request, exchange, path, echo, answered)
       }),
       (failure: Failure) => Effect.succeed(responseOf(problemOf(failure), exchange.id))
@@ -82,7 +82,7 @@ const inputOf = Effect.fnUntraced(function* (request: Request, decode: ReturnTyp
   const query = yield* HttpServerRequest.ParsedSearchParams
   const input = decode({ params, query, body: json })
   if (Result.isFailure(input)) return yield* new InvalidRequest({ issues: input.failure })
-  return { echo: input.success.echo, value: input.success.value as Given["input"] }
+  return { echo: input.success.echo, value: input.success.value }
 })
 
 const respond = (

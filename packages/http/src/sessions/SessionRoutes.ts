@@ -2,81 +2,33 @@
  * Signing up, signing in by a mailed link, and sessions: routes for web pages of this host, beside those of `Http.layer`. The answers to a
  * sign-up and to a question for a link are the same for every address.
  */
-import {
-  type AuthThrottle,
-  EmailAddress,
-  InvalidEmail,
-  type KeyRing,
-  type Ledger,
-  type RateLimit,
-  type Registration,
-  Sessions,
-  SignIn,
-  SignInLink,
-  toIso,
-  type Vault
-} from "@millrace/core"
-import type { StateStore } from "@millrace/event-sourcing"
+import { EmailAddress, InvalidEmail, type Sessions, SignInLink, toIso } from "@millrace/core"
 import { Effect, Layer } from "effect"
 import { HttpRouter } from "effect/http"
-import * as Access from "../Access.ts"
 import type { Exchange } from "../Exchange.ts"
 import * as Cookies from "./Cookies.ts"
+import * as PasskeyRoutes from "./PasskeyRoutes.ts"
 import * as SameOrigin from "./SameOrigin.ts"
 import * as Endpoints from "./SessionEndpoints.ts"
+import * as SessionNeeds from "./SessionNeeds.ts"
 import { type Answer, clientOf, type Described, type Given, routeOf } from "./SessionRoute.ts"
-import * as SignedIn from "./SignedIn.ts"
-import * as SignInLimits from "./SignInLimits.ts"
 import * as SignInPage from "./SignInPage.ts"
 
-export interface Settings {
-  /**
-   * The address under which people reach this server, such as `https://api.example.com`. Mailed links lead there. It is never taken from a
-   * request, whose sender chooses it.
-   */
-  readonly publicUrl: Effect.Effect<URL>
-  /** How the host calls itself in mails: `Millrace` by default. */
-  readonly service?: string
-  readonly limits?: SignInLimits.Options
-}
+export type { Settings } from "./SessionNeeds.ts"
 
-/** The routes, and the page that mailed links lead to. */
-export const layer = (
-  settings: Settings
-): Layer.Layer<
-  never,
-  never,
-  | HttpRouter.HttpRouter
-  | SignIn
-  | Sessions
-  | Registration
-  | Ledger
-  | KeyRing
-  | AuthThrottle
-  | RateLimit
-  | Vault.Vault
-  | StateStore.StateStore
-> =>
+/** The routes of sign-ups, sessions and passkeys, and the page that mailed links lead to. */
+export const layer = (settings: SessionNeeds.Settings): Layer.Layer<never, never, HttpRouter.HttpRouter | SessionNeeds.Services> =>
   Layer.effectDiscard(
     Effect.gen(function* () {
       const router = yield* HttpRouter.HttpRouter
-      const needs = yield* needsOf(settings)
-      yield* router.addAll([...asking(needs), ...following(needs), ...reading(needs), ...ending(needs)].map(routeOf))
+      const needs = yield* SessionNeeds.make(settings)
+      yield* router.addAll([...asking(needs), ...following(needs), ...reading(needs), ...ending(needs)].map((route) => routeOf(route)))
+      yield* router.addAll(PasskeyRoutes.routes(needs))
       yield* router.addAll(SignInPage.routes)
     })
   )
 
-const needsOf = Effect.fnUntraced(function* (settings: Settings) {
-  return {
-    settings,
-    access: yield* Access.make,
-    limits: yield* SignInLimits.make(settings.limits),
-    signIn: yield* SignIn,
-    sessions: yield* Sessions,
-    answers: yield* SignedIn.make
-  }
-})
-type Needs = Effect.Success<ReturnType<typeof needsOf>>
+type Needs = SessionNeeds.SessionNeeds
 
 // links
 
@@ -87,7 +39,7 @@ const MAILED: Pick<Answer, "status" | "data" | "isPending"> = {
 }
 
 const asking = (needs: Needs): ReadonlyArray<Described> => {
-  const { access, limits, settings, signIn } = needs
+  const { access, baseFor, limits, service, signIn } = needs
 
   /** Everything before a link is mailed. None of it depends on whether the address has an account. */
   const admitted = Effect.fnUntraced(function* ({ exchange, input, request }: Given) {
@@ -96,8 +48,8 @@ const asking = (needs: Needs): ReadonlyArray<Described> => {
     const email = EmailAddress.normalise(input["address"] ?? "") ?? (yield* new InvalidEmail())
     yield* limits.asked(request)
     yield* limits.mailed(email)
-    const base = (yield* settings.publicUrl).href.replace(/\/$/u, "")
-    return { email, service: settings.service ?? "Millrace", linkOf: (token: string) => `${base}${SignInPage.PATH}#${token}` }
+    const base = (yield* baseFor(request)).href.replace(/\/$/u, "")
+    return { email, service, linkOf: (token: string) => `${base}${SignInPage.PATH}#${token}` }
   })
 
   return [
@@ -145,27 +97,19 @@ const following = (needs: Needs): ReadonlyArray<Described> => [
 
 // sessions
 
-/** The session of a request, counted against the rate of its account. */
-const signedIn = Effect.fnUntraced(function* ({ access }: Needs, { exchange, request }: Given) {
-  const session = yield* access.signedIn(request, true)
-  exchange.accountId = session.accountId
-  exchange.rate = yield* access.admit(session.accountId)
-  return session
-})
-
 const reading = (needs: Needs): ReadonlyArray<Described> => [
   {
     method: "GET",
     path: Endpoints.CURRENT,
     answer: Effect.fnUntraced(function* (given) {
-      return { status: 200, data: yield* needs.answers.shown(yield* signedIn(needs, given)) }
+      return { status: 200, data: yield* needs.answers.shown(yield* needs.signedIn(given)) }
     })
   },
   {
     method: "GET",
     path: Endpoints.SESSIONS,
     answer: Effect.fnUntraced(function* (given) {
-      const { accountId, sessionId: own } = yield* signedIn(needs, given)
+      const { accountId, sessionId: own } = yield* needs.signedIn(given)
       const sessions = yield* needs.sessions.list(accountId)
       return { status: 200, data: { sessions: sessions.map((session) => listed(session, own)) } }
     })
@@ -195,7 +139,7 @@ const ending = (needs: Needs): ReadonlyArray<Described> => {
       method: "DELETE",
       path: Endpoints.CURRENT,
       answer: Effect.fnUntraced(function* (given) {
-        const { accountId, sessionId } = yield* signedIn(needs, given)
+        const { accountId, sessionId } = yield* needs.signedIn(given)
         yield* end(accountId, sessionId, given.exchange)
         return { status: 200, data: { ended: 1 }, cookies: FORGET }
       })
@@ -205,7 +149,7 @@ const ending = (needs: Needs): ReadonlyArray<Described> => {
       path: Endpoints.ONE,
       params: Endpoints.SessionId,
       answer: Effect.fnUntraced(function* (given) {
-        const { accountId, sessionId } = yield* signedIn(needs, given)
+        const { accountId, sessionId } = yield* needs.signedIn(given)
         const ended = given.input["session_id"] ?? ""
         yield* end(accountId, ended, given.exchange)
         return { status: 200, data: { ended: 1 }, cookies: ended === sessionId ? FORGET : [] }
@@ -215,7 +159,7 @@ const ending = (needs: Needs): ReadonlyArray<Described> => {
       method: "DELETE",
       path: Endpoints.SESSIONS,
       answer: Effect.fnUntraced(function* (given) {
-        const { accountId } = yield* signedIn(needs, given)
+        const { accountId } = yield* needs.signedIn(given)
         const ended = yield* needs.sessions.endAll(accountId, { $correlationId: given.exchange.id })
         return { status: 200, data: { ended }, cookies: FORGET }
       })
