@@ -7,6 +7,7 @@ import {
   Invoice,
   Job,
   ManualPayment,
+  Passkey,
   Payment,
   PricePlan,
   ProxySession,
@@ -119,7 +120,12 @@ export const coreCategories = ({
     begin: (stream, report) => proxies.begin(stream, report),
     lost: (stream) => proxies.lost(stream)
   },
-  { name: SignInLink.SignInLink.category, begin: (stream) => sessions.beginLink(stream), lost: (stream) => sessions.lostLink(stream) },
+  { name: SignInLink.SignInLink.category, begin: (stream) => sessions.beginLink(stream), lost: (stream) => sessions.lostProof(stream) },
+  {
+    name: Passkey.Passkey.category,
+    begin: (stream, report) => sessions.beginPasskey(stream, report),
+    lost: (stream) => sessions.lostProof(stream)
+  },
   {
     name: Session.Session.category,
     begin: (stream, report) => sessions.begin(stream, report),

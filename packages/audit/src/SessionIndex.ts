@@ -1,5 +1,5 @@
-/** The sessions of people in the log, as far as it was read, and the links that signed them in. */
-import { Session, SignInLink } from "@millrace/core"
+/** The sessions of people in the log, as far as it was read, and the links and passkeys that signed them in. */
+import { Passkey, Session, SignInLink } from "@millrace/core"
 import { StreamName } from "@millrace/event-sourcing"
 import { noAmount } from "./Means.ts"
 import { iso, type Problems, type Replay, type ReportProblem } from "./Report.ts"
@@ -15,7 +15,9 @@ export class SessionIndex {
   readonly #open = new Map<string, { readonly accountId: string; readonly endsAt: number; readonly position: string }>()
   /** Links that were used, and are not the proof of a session yet. */
   readonly #used = new Set<string>()
-  /** Links whose streams cannot be replayed further. */
+  /** The accounts of passkeys, and how often each signed without being the proof of a session yet. */
+  readonly #passkeys = new Map<string, { readonly accountId: string; signed: number }>()
+  /** Links and passkeys whose streams cannot be replayed further. */
   readonly #doubtful = new Set<string>()
   readonly #isOpened: (accountId: string) => boolean
 
@@ -31,6 +33,25 @@ export class SessionIndex {
       link = evolve(link, codec.decode(type, data), at)
       if (link.status === "used") this.#used.add(StreamName.id(stream))
     }
+  }
+
+  beginPasskey(stream: StreamName.StreamName, report: ReportProblem): Replay {
+    const { codec, evolve, initial } = Passkey.Passkey
+    const passkeyId = StreamName.id(stream)
+    let passkey: Passkey.Passkey = initial
+    return (type, data, at) => {
+      const event = codec.decode(type, data)
+      passkey = evolve(passkey, event, at)
+      if (event._tag === "PasskeyAdded") this.#added(passkeyId, event.accountId, report)
+      const known = this.#passkeys.get(passkeyId)
+      if (event._tag === "PasskeyUsed" && known !== undefined) known.signed++
+    }
+  }
+
+  #added(passkeyId: string, account: string, report: ReportProblem): void {
+    this.#passkeys.set(passkeyId, { accountId: account, signed: 0 })
+    if (!this.#isOpened(account))
+      report("passkey-is-of-an-account" satisfies RuleName, "the account was not opened", () => ({ account, ...NOBODY }))
   }
 
   begin(stream: StreamName.StreamName, report: ReportProblem): Replay {
@@ -52,9 +73,24 @@ export class SessionIndex {
     // It may have been closed in the same instant
     if (!this.#isOpened(account))
       report("session-is-of-an-account" satisfies RuleName, "the account was not opened", () => ({ account, ...NOBODY }))
-    if (proof !== "mailLink" || (proofId !== null && (this.#used.delete(proofId) || this.#doubtful.has(proofId)))) return
-    const detail = `the link ${proofId ?? "that it names"} was not used, or another session was opened by it`
-    report("session-follows-its-link" satisfies RuleName, detail, () => ({ account, ...NOBODY }))
+    if (proofId !== null && this.#doubtful.has(proofId)) return
+    const stake = () => ({ account, ...NOBODY })
+    if (proof === "mailLink" && !this.#used.delete(proofId ?? "")) {
+      const detail = `the link ${proofId ?? "that it names"} was not used, or another session was opened by it`
+      report("session-follows-its-link" satisfies RuleName, detail, stake)
+    }
+    if (proof === "passkey" && !this.#hasSigned(proofId, account)) {
+      const detail = `the passkey ${proofId ?? "that it names"} is another account's, or did not sign for it`
+      report("session-follows-its-passkey" satisfies RuleName, detail, stake)
+    }
+  }
+
+  /** Whether a passkey of the account signed once more than there are sessions by it, of which this is one. */
+  #hasSigned(passkeyId: string | null, accountId: string): boolean {
+    const passkey = this.#passkeys.get(passkeyId ?? "")
+    if (passkey?.accountId !== accountId || passkey.signed === 0) return false
+    passkey.signed--
+    return true
   }
 
   /** Forgets a session whose stream cannot be replayed further. */
@@ -62,8 +98,8 @@ export class SessionIndex {
     this.#open.delete(stream)
   }
 
-  /** Claims nothing of a link whose stream cannot be replayed further. */
-  lostLink(stream: StreamName.StreamName): void {
+  /** Claims nothing of a link or passkey whose stream cannot be replayed further. */
+  lostProof(stream: StreamName.StreamName): void {
     this.#doubtful.add(StreamName.id(stream))
   }
 

@@ -270,6 +270,24 @@ export const sessionUsed = (idleAt: string) => ofSession("SessionUsed", { idleAt
 export const signedOut = (reason = "signedOut") => ofSession("SessionEnded", { reason })
 export const withSignIn = [opened, linkRequested, linkUsed, signedIn()]
 
+// A passkey `p` of the account, which signs for a session
+
+const ofPasskey = (_tag: string, fields: object = {}) => ({ of: "passkey-p", is: event(_tag, fields) }) as const
+const passkeyAdded = ofPasskey("PasskeyAdded", { accountId: "a", sealedCredential: "", counter: 0 })
+const signatureOf = (challengeHash: string, counter = 0) =>
+  ofPasskey("PasskeyUsed", { challengeHash, challengeEndsAt: "2026-01-01T00:05:00.000Z", counter })
+const passkeyRemoved = ofPasskey("PasskeyRemoved")
+const byPasskey = (fields: object = {}, id = "ses_1") => signedIn({ proof: "passkey", proofId: "p", ...fields }, id)
+export const withPasskey = [
+  opened,
+  passkeyAdded,
+  signatureOf("one"),
+  byPasskey(),
+  signatureOf("two"),
+  byPasskey({}, "ses_2"),
+  passkeyRemoved
+]
+
 // A job `j` of reservation `r`
 
 const job = (_tag: string, fields: object = {}) => ({ of: "job-j", is: event(_tag, fields) }) as const
@@ -643,6 +661,24 @@ export const broken: ReadonlyArray<readonly [rule: RuleName, what: string, scrip
   ["session-follows-its-link", "a session by a link that was not used", [opened, linkRequested, signedIn()]],
   ["session-follows-its-link", "a second session by a link", [...withSignIn, signedIn({}, "ses_2")]],
   ["session-follows-its-link", "a session by no link", [opened, linkRequested, linkUsed, signedIn({ proofId: null })]],
+  ["passkey-is-of-an-account", "a passkey without an account", [passkeyAdded]],
+  ["session-follows-its-passkey", "a session by a passkey that did not sign", [opened, passkeyAdded, byPasskey()]],
+  [
+    "session-follows-its-passkey",
+    "a second session by a signature",
+    [opened, passkeyAdded, signatureOf("one"), byPasskey(), byPasskey({}, "ses_2")]
+  ],
+  [
+    "session-follows-its-passkey",
+    "a session by another account's passkey",
+    [opened, { of: "account-b", is: opened }, passkeyAdded, signatureOf("one"), byPasskey({ accountId: "b" })]
+  ],
+  ["session-follows-its-passkey", "a session by no passkey", [opened, passkeyAdded, signatureOf("one"), byPasskey({ proofId: null })]],
+  ["event-is-readable", "a passkey that signs a challenge twice", [opened, passkeyAdded, signatureOf("one"), signatureOf("one")]],
+  ["event-is-readable", "a passkey whose count falls", [opened, passkeyAdded, signatureOf("one", 2), signatureOf("two", 1)]],
+  ["event-is-readable", "a passkey that signs too late", [opened, passkeyAdded, T1, signatureOf("one")]],
+  ["event-is-readable", "a passkey that signs after its end", [...withPasskey, signatureOf("three")]],
+  ["event-is-readable", "a passkey that is added twice", [opened, passkeyAdded, passkeyAdded]],
   ["session-ends-by-its-end", "a session whose end was not written", [...withSignIn, DAY_31, { of: "account-b", is: opened }], 4],
   ["event-is-readable", "a session that is opened twice", [...withSignIn, signedIn()]],
   ["event-is-readable", "a session that expires too early", [...withSignIn, signedOut("expired")]],

@@ -54,6 +54,7 @@ import {
   withDispute,
   withInbox,
   withInvoice,
+  withPasskey,
   withRefundFailed,
   withSession,
   withSignIn,
@@ -109,7 +110,7 @@ describe("finds nothing in a log with", () => {
       [...withSignIn, "2026-01-31T00:00:00.000Z", signedOut("expired"), "2026-03-02T00:00:00.000Z", { of: "account-b", is: opened }]
     ],
     ["a session of a sign-up, whose link was not used", [opened, linkRequested, signedIn({ proof: "signUp" })]],
-    ["a session by a passkey", [opened, signedIn({ proof: "passkey", proofId: null })]],
+    ["two sessions by a passkey, which is then removed", withPasskey],
     ["a proxy session that expires", [...withSession, counted(1), T1, sessionExpired, counted(2), T2, { of: "account-b", is: opened }]],
     [
       "a proxy session that is counted within its grace",

@@ -132,9 +132,9 @@ describe("the document", () => {
 
   test("has the endpoints of sessions where a host serves them, and a session as another way than a key", () => {
     const added = Object.keys(whole.paths).filter((path) => !(path in withHooks.paths))
-    expect(added).toEqual(
-      ["/signup", "/sessions", "/sessions/link", "/sessions/current", "/sessions/{session_id}"].map((path) => `/api/v1${path}`)
-    )
+    const sessions = ["/signup", "/sessions", "/sessions/link", "/sessions/current", "/sessions/{session_id}"]
+    const passkeys = ["/sessions/passkey/options", "/sessions/passkey", "/passkeys/options", "/passkeys", "/passkeys/{passkey_id}"]
+    expect(added).toEqual([...sessions, ...passkeys].map((path) => `/api/v1${path}`))
     const { get } = whole.paths["/api/v1/bin/{bin}"]
     const { post } = whole.paths["/api/v1/grammar/check"]
     expect(get.security).toEqual([{ apiKey: [] }, { session: [] }])

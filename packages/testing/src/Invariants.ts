@@ -10,6 +10,7 @@ import {
   InboxAddress,
   Invoice,
   Job,
+  Passkey,
   Payment,
   ProxySession,
   Session,
@@ -23,6 +24,7 @@ import { AccountChecker } from "./invariants/AccountChecker.ts"
 import { InboxChecker } from "./invariants/InboxChecker.ts"
 import { InvoiceChecker } from "./invariants/InvoiceChecker.ts"
 import { JobChecker } from "./invariants/JobChecker.ts"
+import { PasskeyChecker } from "./invariants/PasskeyChecker.ts"
 import { PaymentChecker } from "./invariants/PaymentChecker.ts"
 import { type Report, RULES, type Rule } from "./invariants/Rules.ts"
 import { SessionChecker } from "./invariants/SessionChecker.ts"
@@ -42,6 +44,7 @@ export type CheckedEvent =
   | Verification.VerificationEvent
   | ProxySession.ProxySessionEvent
   | Session.SessionEvent
+  | Passkey.PasskeyEvent
   | Subscription.SubscriptionEvent
   | SignInLink.SignInEvent
   | Payment.PaymentEvent
@@ -88,6 +91,7 @@ export const invariants = (events: Iterable<Recorded>): ReadonlyArray<Violation>
   const waits = new WaitChecker({ texts: has(Sms.Sms), waits: has(Verification.Verification) }, report)
   const sessions = new SessionChecker(report)
   const signIns = new SignInChecker(has(SignInLink.SignInLink), report)
+  const passkeys = new PasskeyChecker(has(Passkey.Passkey), report)
   const payments = new PaymentChecker(has(Payment.Payment), report)
   const invoices = new InvoiceChecker(has(Payment.Payment) ? payments : undefined, report)
   const subscriptions = new SubscriptionChecker(report)
@@ -108,7 +112,10 @@ export const invariants = (events: Iterable<Recorded>): ReadonlyArray<Violation>
       case ProxySession.ProxySession.category:
         return sessions.enter(id, event as ProxySession.ProxySessionEvent, at)
       case Session.Session.category:
+        passkeys.follow(event as Session.SessionEvent)
         return signIns.session(id, event as Session.SessionEvent, at)
+      case Passkey.Passkey.category:
+        return passkeys.enter(id, event as Passkey.PasskeyEvent, at)
       case SignInLink.SignInLink.category:
         return signIns.link(id, event as SignInLink.SignInEvent, at)
       case Payment.Payment.category:

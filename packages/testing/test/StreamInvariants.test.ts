@@ -168,6 +168,43 @@ describe("the invariants of sessions and links", () => {
   test.each(CASES)("report %s", (_, rule, events) => expect(broken(events)).toContain(rule))
 })
 
+describe("the invariants of passkeys", () => {
+  const passkey = on("passkey-p")
+  const added = passkey({ _tag: "PasskeyAdded", accountId: "acc_1", sealedCredential: "", counter: 0 })
+  const used = (challengeHash: string, counter = 0, at = 1) =>
+    passkey({ _tag: "PasskeyUsed", challengeHash, challengeEndsAt: 100, counter }, at)
+  const removed = passkey({ _tag: "PasskeyRemoved" })
+  const opened = (id = "ses_1", proofId: string | null = "p", accountId = "acc_1") =>
+    on(`session-${id}`)({
+      ...{ _tag: "SessionOpened", accountId, secretHash: "h", proof: "passkey", proofId, sealedClient: null },
+      ...{ idleAt: 1_000, expiresAt: 3_000 }
+    })
+
+  test("pass a passkey that signs in twice and is removed, one that counts, and sessions without the events of passkeys", () => {
+    expect(broken([added, used("a"), opened(), used("b"), opened("ses_2"), removed])).toEqual([])
+    expect(broken([added, used("a", 1), used("b", 2), opened(), opened("ses_2")])).toEqual([])
+    expect(broken([opened()])).toEqual([])
+  })
+
+  const PASSKEY = "a passkey is added first and removed last, signs each challenge once and in time, and its count does not fall"
+  const SESSION = "each session by a passkey follows a signature of its own, by a passkey of its account"
+  const CASES: Cases = [
+    ["a passkey that is added twice", PASSKEY, [added, added]],
+    ["a signature of nothing", PASSKEY, [used("a")]],
+    ["a challenge that is signed twice", PASSKEY, [added, used("a"), used("a")]],
+    ["a challenge that is signed late", PASSKEY, [added, used("a", 0, 100)]],
+    ["a count that stands", PASSKEY, [added, used("a", 1), used("b", 1)]],
+    ["a count that falls to nothing", PASSKEY, [added, used("a", 1), used("b", 0)]],
+    ["a signature after the end", PASSKEY, [added, removed, used("a")]],
+    ["an end after the end", PASSKEY, [added, removed, removed]],
+    ["a session without a signature", SESSION, [added, opened()]],
+    ["two sessions by one signature", SESSION, [added, used("a"), opened(), opened("ses_2")]],
+    ["a session by no passkey", SESSION, [added, used("a"), opened("ses_1", null)]],
+    ["a session of another account", SESSION, [added, used("a"), opened("ses_1", "p", "acc_2")]]
+  ]
+  test.each(CASES)("report %s", (_, rule, events) => expect(broken(events)).toContain(rule))
+})
+
 describe("the invariants of payments", () => {
   const PAYMENT = "pay_01ARZ3NDEKTSV4RRFFQ69G5FAV"
   const lotId = lotIdOfPayment(PAYMENT)

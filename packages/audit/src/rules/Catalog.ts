@@ -133,6 +133,8 @@ const CATALOG = {
   // Sessions of people
   "session-is-of-an-account": [1, "A session is opened for an account that was opened before."],
   "session-follows-its-link": [1, "A session that a mailed link opened follows the one use of that link."],
+  "passkey-is-of-an-account": [1, "A passkey is added to an account that was opened before."],
+  "session-follows-its-passkey": [1, "A session that a passkey opened follows a signature of that passkey, which is its account's."],
   "session-ends-by-its-end": [1, "The end of a session that was not used, or lasted its time, is in the log soon after."],
 
   // Payments that are taken back, and debt

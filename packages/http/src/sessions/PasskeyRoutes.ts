@@ -31,8 +31,8 @@ const signingIn = (needs: SessionNeeds): Routes => {
   const asked: Described = {
     method: "POST",
     path: Endpoints.SIGN_IN_OPTIONS,
+    admit: SameOrigin.check,
     answer: Effect.fnUntraced(function* ({ exchange, request }) {
-      yield* SameOrigin.check(request)
       exchange.rate = yield* access.admitClient(request)
       const party = yield* partyFor(needs, request)
       const browser = Token.newSecret(needs.random)
@@ -61,8 +61,8 @@ const signingIn = (needs: SessionNeeds): Routes => {
     method: "POST",
     path: Endpoints.SIGN_IN,
     body: Endpoints.Signature,
+    admit: SameOrigin.check,
     answer: Effect.fnUntraced(function* ({ exchange, input, request }) {
-      yield* SameOrigin.check(request)
       exchange.rate = yield* access.admitClient(request)
       const { response, ...credential } = input.credential
       const { userHandle, ...parts } = response
@@ -85,7 +85,7 @@ const signingIn = (needs: SessionNeeds): Routes => {
 type Addition = Schema.Struct.Type<typeof Endpoints.Addition>
 
 const adding = (needs: SessionNeeds): Routes => {
-  const { answers, passkeys, signedIn } = needs
+  const { access, answers, passkeys, signedIn } = needs
 
   const asked: Described = {
     method: "POST",
@@ -105,6 +105,7 @@ const adding = (needs: SessionNeeds): Routes => {
     method: "POST",
     path: Endpoints.PASSKEYS,
     body: Endpoints.Addition,
+    admit: (request) => Effect.asVoid(access.signedIn(request, true)),
     answer: Effect.fnUntraced(function* (given) {
       const { credential, name = null } = given.input
       const { accountId, sessionId } = yield* signedIn(given)

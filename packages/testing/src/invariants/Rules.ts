@@ -34,6 +34,8 @@ export const RULES = {
   waitCharge: "a wait is charged after its outcome, and not if its caller left",
   session: "a proxy session is opened first, and ends once: at its expiry, when its bytes are used up, or by an administrator",
   signIn: "a person's session is opened once, is used before its end, and ends once; a link is used once, in time",
+  passkey: "a passkey is added first and removed last, signs each challenge once and in time, and its count does not fall",
+  passkeySession: "each session by a passkey follows a signature of its own, by a passkey of its account",
   signInLink: "each session by a link follows a use of its own",
   traffic: "what a node counts never falls, and is counted within the grace after the end of the session",
   payment: "a payment is requested once and moves forward only, and money goes back once, after it was captured",
