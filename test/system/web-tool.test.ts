@@ -114,6 +114,24 @@ describe.each([
   })
 })
 
+test("a place that changes while the tool draws itself for the first time is not missed", { timeout: 60_000 }, async () => {
+  const { page, wrongs } = await visit(browser, server.url)
+  // As early as it can be: in the moment in which the first heading stands in the page
+  await page.addInitScript(`
+    new MutationObserver((_, observer) => {
+      if (document.querySelector("h1")?.textContent !== "Overview") return
+      observer.disconnect()
+      location.hash = "#/try/speech.synthesize"
+    }).observe(document, { childList: true, subtree: true })
+  `)
+  await openKeyField(page, server.url)
+  await page.getByLabel("API key").fill(key)
+  await page.getByRole("button", { name: "Sign in" }).click()
+  await page.getByText("Costs 5 credits").waitFor()
+  expect(wrongs).toEqual([])
+  await page.context().close()
+})
+
 test("a call is made by keyboard alone: its price before it, its cost and the balance after it", { timeout: 60_000 }, async () => {
   const before = (await balanceOf(store, account)).available
   const { page, wrongs } = await visit(browser, server.url)

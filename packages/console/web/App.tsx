@@ -2,6 +2,7 @@
 import { useEffect, useState } from "preact/hooks"
 import { ToolContext } from "./Context.ts"
 import { type Contract, contractOf } from "./Contract.ts"
+import { useExternal } from "./External.ts"
 import { EVENTS, follow, type LiveState } from "./Live.ts"
 import { Nav } from "./Nav.tsx"
 import { OPERATOR } from "./operator/Access.ts"
@@ -17,7 +18,7 @@ type Start = { readonly contract: Contract } | { readonly refused: Refused } | u
 
 export const App = () => {
   const [start, setStart] = useState<Start>()
-  const [access, setAccess] = useState(currentAccess())
+  const access = useExternal(currentAccess, onAccess)
   const place = usePlace()
   const begin = () => {
     setStart(undefined)
@@ -27,7 +28,6 @@ export const App = () => {
     )
   }
   useEffect(begin, [])
-  useEffect(() => onAccess(() => setAccess(currentAccess())), [])
   if (start === undefined)
     return (
       <main class="alone">

@@ -7,7 +7,7 @@ import { ended, filePath, isRunning, jobPath } from "./Follow.ts"
 import { exampleOf, fieldsOf, type Made, quantityOf, requestOf, type Texts } from "./Form.ts"
 import { FormView } from "./FormView.tsx"
 import { Card, Code, Tabs, Trouble } from "./Parts.tsx"
-import { type Answer, Refused, send } from "./Requests.ts"
+import { type Answer, type Refused, refusedBy, send } from "./Requests.ts"
 import { type Call, curl, python, typescript } from "./Samples.ts"
 import { credits } from "./Text.ts"
 
@@ -89,12 +89,14 @@ const useCall = (operation: Operation) => {
       ...(body === undefined ? {} : { body }),
       ...(operation.waits ? { headers: { Prefer: `wait=${WAIT}` } } : {})
     })
+    if (signal.aborted) return
     const { data } = (answer.json ?? {}) as { readonly data?: unknown }
     const job = answer.ok && isRunning(data) ? jobPath(contract, operation, data) : undefined
     const file = answer.ok ? filePath(contract, operation, data) : undefined
     setState({ name: "answered", answer, ...(file === undefined ? {} : { file }), ...(job === undefined ? {} : { job: "running" }) })
     if (job === undefined) return
     const last = await ended(job, signal)
+    if (signal.aborted) return
     const made = filePath(contract, operation, last)
     const json = { ...(answer.json as object), data: last }
     setState({
@@ -110,8 +112,7 @@ const useCall = (operation: Operation) => {
     running.current = controller
     setState({ name: "busy" })
     make(request, controller.signal).catch((error: unknown) => {
-      if (!controller.signal.aborted)
-        setState({ name: "refused", refused: error instanceof Refused ? error : new Refused("unknown", String(error), 0) })
+      if (!controller.signal.aborted) setState({ name: "refused", refused: refusedBy(error) })
     })
   }
   return { run, state }

@@ -1,6 +1,6 @@
 /** How a page reads data, and waits for it. */
 import { useCallback, useEffect, useRef, useState } from "preact/hooks"
-import { Refused, read } from "./Requests.ts"
+import { type Refused, read, refusedBy } from "./Requests.ts"
 
 /** Data that is on its way, is there, or was refused. The last data stays while newer data is on its way. */
 export interface Loaded<Data> {
@@ -26,8 +26,8 @@ export const useData = <Data>(path: string | undefined, reader: Reader = read): 
       (data) => !controller.signal.aborted && setState({ path, data }),
       (error: unknown) => {
         if (controller.signal.aborted) return
-        const refused = error instanceof Refused ? error : new Refused("unknown", String(error), 0)
-        setState((before) => ({ ...before, path, refused }))
+        const refused = refusedBy(error)
+        setState((before) => (before.path === path ? { ...before, refused } : { path, refused }))
       }
     )
   }, [path, reader])

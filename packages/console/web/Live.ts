@@ -19,7 +19,13 @@ export interface Changed {
   readonly inboxes: ReadonlyArray<string>
 }
 
-type Listener = (changed: Changed) => void
+/** What changed, for whoever shows something. */
+export interface Change extends Changed {
+  /** Whether the stream began just now: anything may have happened before it. */
+  readonly isFirst: boolean
+}
+
+type Listener = (change: Change) => void
 
 const listeners = new Set<Listener>()
 
@@ -28,7 +34,7 @@ export const useChanges = (listener: Listener): void => {
   const current = useRef(listener)
   current.current = listener
   useEffect(() => {
-    const call: Listener = (changed) => current.current(changed)
+    const call: Listener = (change) => current.current(change)
     listeners.add(call)
     return () => void listeners.delete(call)
   }, [])
@@ -48,19 +54,24 @@ const pause = (milliseconds: number, signal: AbortSignal): Promise<void> =>
     })
   })
 
-/** Follows the account until `signal` aborts, or the tool is signed in otherwise. `report` says how it goes. */
+/** Follows the account until `signal` aborts; again from the start when the tool is signed in otherwise. `report` says how it goes. */
 export const follow = async (report: (state: LiveState) => void, signal: AbortSignal): Promise<void> => {
-  const stopped = new AbortController()
-  signal.addEventListener("abort", () => stopped.abort())
-  const forget = onAccess(() => stopped.abort())
-  for (let attempt = 0; !stopped.signal.aborted; attempt++) {
-    report("connecting")
-    const came = await readStream(report, stopped.signal).catch(() => false)
-    if (came) attempt = 0
-    if (!stopped.signal.aborted) await pause(PAUSES[Math.min(attempt, PAUSES.length - 1)] ?? 0, stopped.signal)
+  while (!signal.aborted) {
+    const otherwise = new AbortController()
+    const forget = onAccess(() => otherwise.abort())
+    await followAs(report, AbortSignal.any([signal, otherwise.signal]))
+    forget()
   }
-  forget()
-  report("off")
+}
+
+/** Follows the account as the tool is signed in now. */
+const followAs = async (report: (state: LiveState) => void, signal: AbortSignal): Promise<void> => {
+  for (let attempt = 0; !signal.aborted; attempt++) {
+    report("connecting")
+    const came = await readStream(report, signal).catch(() => false)
+    if (came) attempt = 0
+    if (!signal.aborted) await pause(PAUSES[Math.min(attempt, PAUSES.length - 1)] ?? 0, signal)
+  }
 }
 
 /** Reads one stream to its end. Whether it began. */
@@ -69,12 +80,14 @@ const readStream = async (report: (state: LiveState) => void, signal: AbortSigna
   if (!response.ok || response.body === null) return false
   report("live")
   const parse = eventParser()
+  let isFirst = true
   const text = response.body.pipeThrough(new TextDecoderStream())
   for await (const piece of text) {
     for (const { data, name } of parse(piece)) {
       if (name !== "changed") continue
-      const changed = JSON.parse(data) as Changed
-      for (const listener of [...listeners]) listener(changed)
+      const change = { ...(JSON.parse(data) as Changed), isFirst }
+      isFirst = false
+      for (const listener of [...listeners]) listener(change)
     }
   }
   return true

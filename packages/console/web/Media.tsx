@@ -1,7 +1,7 @@
 /** A file that an answer is or leads to: audio plays, images show, everything can be saved. */
 import { useEffect, useState } from "preact/hooks"
 import { Trouble, Waiting } from "./Parts.tsx"
-import { Refused, refusalOf, send } from "./Requests.ts"
+import { Refused, refusalOf, refusedBy, send } from "./Requests.ts"
 import { size } from "./Text.ts"
 
 /** Fetches a file with the proof of who calls, which a plain address could not send, and shows it. */
@@ -10,9 +10,10 @@ export const FileAt = ({ path }: { readonly path: string }) => {
   useEffect(() => {
     const stop = new AbortController()
     setState(undefined)
+    const show = (next: Blob | Refused) => stop.signal.aborted || setState(next)
     send({ method: "GET", path, signal: stop.signal }).then(
-      (answer) => setState(answer.ok && answer.file !== undefined ? answer.file : refusalOf(answer)),
-      (error: unknown) => stop.signal.aborted || setState(error instanceof Refused ? error : new Refused("unknown", String(error), 0))
+      (answer) => show(answer.ok && answer.file !== undefined ? answer.file : refusalOf(answer)),
+      (error: unknown) => show(refusedBy(error))
     )
     return () => stop.abort()
   }, [path])

@@ -1,5 +1,5 @@
 /** Where the tool is: the part of the address after `#`, so that the server has one page and every place can be kept as a bookmark. */
-import { useEffect, useState } from "preact/hooks"
+import { useExternal } from "./External.ts"
 
 export interface Place {
   /** Such as `try`. */
@@ -23,14 +23,11 @@ export const go = (page: string, rest = ""): void => {
   location.hash = hrefOf(page, rest)
 }
 
-export const usePlace = (): Place => {
-  const [place, setPlace] = useState(() => placeOf(location.hash))
-  useEffect(() => {
-    const changed = () => setPlace(placeOf(location.hash))
-    addEventListener("hashchange", changed)
-    // It may have changed since it was drawn
-    changed()
-    return () => removeEventListener("hashchange", changed)
-  }, [])
-  return place
+const currentHash = (): string => location.hash
+
+const onHash = (changed: () => void): (() => void) => {
+  addEventListener("hashchange", changed)
+  return () => removeEventListener("hashchange", changed)
 }
+
+export const usePlace = (): Place => placeOf(useExternal(currentHash, onHash))

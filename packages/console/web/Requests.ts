@@ -89,12 +89,14 @@ export const send = async (sent: Sent): Promise<Answer> => {
 }
 
 const sendOnce = async (sent: Sent): Promise<Answer> => {
+  const sentBy = access
   // A key goes alone, so that what it may not do is refused even in a browser with a session
   const answer = await transfer(
     { ...sent, headers: { ...proof(sent.method), ...sent.headers } },
     access.by === "key" ? "omit" : "same-origin"
   )
-  if (answer.status === 401 && access.by !== "nobody") signIn({ by: "nobody" })
+  // The answer to who was signed in before says nothing of who is signed in now
+  if (answer.status === 401 && access.by !== "nobody" && access === sentBy) signIn({ by: "nobody" })
   return answer
 }
 

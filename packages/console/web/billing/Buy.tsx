@@ -1,5 +1,5 @@
 /** Buying a pack of credits: what the payer has to do, and what became of the payment. */
-import { useState } from "preact/hooks"
+import { useEffect, useState } from "preact/hooks"
 import { useTool } from "../Context.ts"
 import { useChanges } from "../Live.ts"
 import { Badge, Card, Trouble } from "../Parts.tsx"
@@ -50,10 +50,16 @@ export const Buy = ({ onPaid }: { readonly onPaid: () => void }) => {
     attempt(ask({ method: "POST", path: TOP_UPS, body: { pack }, headers: { "Idempotency-Key": crypto.randomUUID() } }))
   }
   const capture = (payment: string) => attempt(ask({ method: "POST", path: `${TOP_UPS}/${payment}/capture`, body: {} }))
-  // The operator may have approved it
-  useChanges(({ account }) => {
-    if (account && payment?.status === "pending" && !isBusy) capture(payment.payment_id)
+  // The operator may have approved it, also while an earlier question was on its way
+  const [hasChanged, setChanged] = useState(false)
+  useChanges(({ account, isFirst }) => {
+    if (account || isFirst) setChanged(true)
   })
+  useEffect(() => {
+    if (!hasChanged || isBusy) return
+    setChanged(false)
+    if (payment?.status === "pending") capture(payment.payment_id)
+  }, [hasChanged, isBusy])
   return (
     <Card title="Buy credits">
       <form class="stack" onSubmit={buy}>

@@ -1,6 +1,7 @@
 /** The account's subscription, and the plans that it may take. */
 import { useState } from "preact/hooks"
 import { type Loaded, useData } from "../Data.ts"
+import { useChanges } from "../Live.ts"
 import { Badge, Card, Trouble, Waiting } from "../Parts.tsx"
 import { ask, type Refused, refusedBy } from "../Requests.ts"
 import { credits, dayOfYear, money } from "../Text.ts"
@@ -40,6 +41,10 @@ interface Subscribed {
 export const Plans = ({ onPaid }: { readonly onPaid: () => void }) => {
   const subscribed = useData<Subscribed>(SUBSCRIPTIONS)
   const { again, data, refused } = subscribed
+  // A period is paid by the operator's approval, or by a renewal
+  useChanges(({ account, isFirst }) => {
+    if (account || isFirst) again()
+  })
   // A host without plans has nothing to say of them
   if (data?.plans.length === 0 && data.subscriptions.length === 0) return null
   return (
@@ -70,6 +75,7 @@ const Choice = ({ of: { again, data }, onPaid }: ChoiceProps) => {
       })
   }
   const current = data.subscriptions.find(({ status }) => status !== "ended")
+  const isPaid = payable !== undefined && current?.plan === payable.plan && current.status === "active"
   const take = (plan: string) =>
     attempt(
       ask<Payable>({ method: "POST", path: SUBSCRIPTIONS, body: { plan }, headers: { "Idempotency-Key": crypto.randomUUID() } }),
@@ -91,7 +97,7 @@ const Choice = ({ of: { again, data }, onPaid }: ChoiceProps) => {
         ))}
       </ul>
       {refused === undefined ? null : <Trouble refused={refused} />}
-      {payable === undefined ? null : <ToPayFor of={payable} isBusy={isBusy} onCapture={capture} />}
+      {payable === undefined || isPaid ? null : <ToPayFor of={payable} isBusy={isBusy} onCapture={capture} />}
     </>
   )
 }

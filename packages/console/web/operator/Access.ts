@@ -1,6 +1,7 @@
 /** How the operator view reads the server: with the operator's key, which is kept in the memory of this page only. A reload forgets it. */
-import { useEffect, useState } from "preact/hooks"
+import { useEffect } from "preact/hooks"
 import { type Loaded, useData } from "../Data.ts"
+import { useExternal } from "../External.ts"
 import { dataOf, transfer } from "../Requests.ts"
 
 /** The name of the page in the address. */
@@ -18,14 +19,13 @@ export const keep = (next: string | undefined): void => {
 }
 
 /** Whether this page has a key that the server took. */
-export const useAdmitted = (): boolean => {
-  const [isAdmitted, setAdmitted] = useState(key !== undefined)
-  useEffect(() => {
-    const changed = () => setAdmitted(key !== undefined)
-    listeners.add(changed)
-    return () => void listeners.delete(changed)
-  }, [])
-  return isAdmitted
+export const useAdmitted = (): boolean => useExternal(hasKey, onKey)
+
+const hasKey = (): boolean => key !== undefined
+
+const onKey = (changed: () => void): (() => void) => {
+  listeners.add(changed)
+  return () => void listeners.delete(changed)
 }
 
 const readWith = async <Data>(own: string | undefined, path: string, signal?: AbortSignal): Promise<Data> => {
@@ -37,10 +37,12 @@ const readWith = async <Data>(own: string | undefined, path: string, signal?: Ab
 
 /** Reads data below the place of operators. A key that is refused is forgotten. */
 export const readAsOperator = async <Data>(path: string, signal?: AbortSignal): Promise<Data> => {
+  const own = key
   try {
-    return await readWith<Data>(key, path, signal)
+    return await readWith<Data>(own, path, signal)
   } catch (error) {
-    if ((error as { status?: number }).status === 401) keep(undefined)
+    // The answer to a key that was given up meanwhile says nothing of the key of now
+    if ((error as { status?: number }).status === 401 && own === key) keep(undefined)
     throw error
   }
 }

@@ -12,8 +12,8 @@ export const Billing = () => {
   const hasPlans = useOffered("GET", SUBSCRIPTIONS)
   const invoices = useData<Invoiced>(hasInvoices ? INVOICES : undefined)
   // A payment that an operator approved brings credits, and has an invoice
-  useChanges(({ account }) => {
-    if (account) invoices.again()
+  useChanges(({ account, isFirst }) => {
+    if (account || isFirst) invoices.again()
   })
   return (
     <Page title="Billing" lead="Credits are bought in packs or by a plan, and every payment has its invoice.">

@@ -5,7 +5,7 @@ import { useTool } from "../Context.ts"
 import { useData } from "../Data.ts"
 import { useChanges } from "../Live.ts"
 import { Card, Empty, Page, Trouble, Waiting } from "../Parts.tsx"
-import { Refused, read } from "../Requests.ts"
+import { type Refused, read, refusedBy } from "../Requests.ts"
 import { BILLING, type Billing, CALLS, type Call, type Calls as Listed } from "../Shapes.ts"
 import { amount, time } from "../Text.ts"
 import { stepsOf } from "../Why.ts"
@@ -93,12 +93,15 @@ const usePages = (filters: Filters) => {
   const [refused, setRefused] = useState<Refused>()
   const [isBusy, setBusy] = useState(false)
   const turn = useRef(0)
+  const isReadingMore = useRef(false)
   const load = (before?: string) => {
     const mine = ++turn.current
+    isReadingMore.current = before !== undefined
     setBusy(true)
     read<Listed>(pathOf(filters, before)).then(
       ({ calls, next }) => {
         if (mine !== turn.current) return
+        isReadingMore.current = false
         setState((old) =>
           before === undefined ? { shown: calls, next, pages: 1 } : { shown: [...(old.shown ?? []), ...calls], next, pages: old.pages + 1 }
         )
@@ -107,14 +110,15 @@ const usePages = (filters: Filters) => {
       },
       (error: unknown) => {
         if (mine !== turn.current) return
-        setRefused(error instanceof Refused ? error : new Refused("unknown", String(error), 0))
+        isReadingMore.current = false
+        setRefused(refusedBy(error))
         setBusy(false)
       }
     )
   }
   useEffect(() => load(), [filters])
-  useChanges(({ account }) => {
-    if (account && state.pages === 1) load()
+  useChanges(({ account, isFirst }) => {
+    if ((account || isFirst) && state.pages <= 1 && !isReadingMore.current) load()
   })
   return { ...state, refused, isBusy, again: () => load(), more: () => load(state.next ?? undefined) }
 }

@@ -6,7 +6,7 @@ import { useData } from "../Data.ts"
 import { useChanges } from "../Live.ts"
 import { MailFrame } from "../MailFrame.tsx"
 import { Card, Code, Empty, Page, Trouble, Waiting } from "../Parts.tsx"
-import { ask, Refused, read } from "../Requests.ts"
+import { ask, type Refused, read, refusedBy } from "../Requests.ts"
 import { CALLS, type Call, type Calls } from "../Shapes.ts"
 import { away, credits, minute, size } from "../Text.ts"
 
@@ -63,7 +63,7 @@ export const Inbox = () => {
           setOpen(inbox)
           made.again()
         },
-        (error: unknown) => setRefused(error instanceof Refused ? error : new Refused("unknown", String(error), 0))
+        (error: unknown) => setRefused(refusedBy(error))
       )
       .finally(() => setBusy(false))
   }
@@ -121,7 +121,7 @@ const OpenInbox = ({ inbox, onGone }: { readonly inbox: InboxData; readonly onGo
   const path = `${INBOXES}/${inbox.inbox_id}`
   const list = useData<{ readonly messages: ReadonlyArray<Summary> }>(`${path}/messages`)
   const [chosen, setChosen] = useState<string>()
-  useChanges(({ inboxes }) => inboxes.includes(inbox.inbox_id) && list.again())
+  useChanges(({ inboxes, isFirst }) => (isFirst || inboxes.includes(inbox.inbox_id)) && list.again())
   const remove = () => ask({ method: "DELETE", path }).then(onGone, onGone)
   const messages = list.data?.messages ?? []
   return (

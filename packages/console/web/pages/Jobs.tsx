@@ -1,5 +1,5 @@
 /** Jobs: how far each is, its files, and how to cancel it. */
-import { useEffect, useState } from "preact/hooks"
+import { useEffect, useRef, useState } from "preact/hooks"
 import { costOf } from "../CallLine.tsx"
 import { useTool } from "../Context.ts"
 import type { Contract, Operation } from "../Contract.ts"
@@ -9,7 +9,7 @@ import { useChanges } from "../Live.ts"
 import { FileAt } from "../Media.tsx"
 import { Badge, Card, Code, Empty, Page, Trouble, Waiting } from "../Parts.tsx"
 import { hrefOf } from "../Place.ts"
-import { ask, Refused } from "../Requests.ts"
+import { ask, type Refused, refusedBy } from "../Requests.ts"
 import { CALLS, type Call, type Calls } from "../Shapes.ts"
 import { amount, minute } from "../Text.ts"
 
@@ -17,10 +17,7 @@ type Data = Readonly<Record<string, unknown>>
 
 export const Jobs = () => {
   const jobs = useData<Calls>(`${CALLS}?kind=job&limit=25`)
-  useChanges(({ account, jobs: changed }) => {
-    if (account && changed.length === 0) return
-    jobs.again()
-  })
+  useChanges(() => jobs.again())
   return (
     <Page
       title="Jobs"
@@ -67,8 +64,13 @@ const JobCard = ({ call }: { readonly call: Call }) => {
   const reader = maker === undefined ? undefined : linked(contract, maker, "GET", false)
   const job = useData<Data>(reader === undefined ? undefined : at(reader, jobId))
   const isRunning = call.outcome === "running"
-  useChanges(({ jobs }) => jobs.includes(jobId) && job.again())
-  useEffect(() => job.again(), [call.outcome])
+  useChanges(({ jobs, isFirst }) => (isFirst || jobs.includes(jobId)) && job.again())
+  const outcome = useRef(call.outcome)
+  useEffect(() => {
+    if (outcome.current === call.outcome) return
+    outcome.current = call.outcome
+    job.again()
+  }, [call.outcome])
   const status = String(job.data?.["status"] ?? (isRunning ? "processing" : call.outcome === "released" ? "cancelled" : "ended"))
   const percent = job.data?.["progress"]
   return (
@@ -104,9 +106,7 @@ const JobActions = ({ call, data, maker, onEnd }: ActionProps) => {
   const cancel = () => {
     if (canceller === undefined) return
     setRefused(undefined)
-    ask({ method: "DELETE", path: at(canceller, jobId) }).then(onEnd, (error: unknown) =>
-      setRefused(error instanceof Refused ? error : new Refused("unknown", String(error), 0))
-    )
+    ask({ method: "DELETE", path: at(canceller, jobId) }).then(onEnd, (error: unknown) => setRefused(refusedBy(error)))
   }
   return (
     <>

@@ -1,7 +1,7 @@
 /** The account at a glance: what it has, how that changed, what it went for, and what happened last. It changes while one looks. */
 import { useEffect, useRef, useState } from "preact/hooks"
 import { CallLine } from "../CallLine.tsx"
-import { useOffered } from "../Context.ts"
+import { useOffered, useTool } from "../Context.ts"
 import { useData } from "../Data.ts"
 import { useChanges } from "../Live.ts"
 import { Card, Empty, Page, Trouble, Waiting } from "../Parts.tsx"
@@ -12,30 +12,36 @@ import { amount, away, counted, credits, day, dayOfYear } from "../Text.ts"
 
 /** The pause before data that changed is read again, milliseconds: a burst of calls is read once. */
 const SETTLE = 400
+/** The least between two such readings, milliseconds: they count against the rate limit of the account that is busy just now. */
+const APART = 5_000
 
 export const Overview = () => {
+  const { live } = useTool()
   const billing = useData<Billing>(BILLING)
   const activity = useData<Activity>(useOffered("GET", ACTIVITY) ? ACTIVITY : undefined)
   const calls = useData<Calls>(useOffered("GET", CALLS) ? `${CALLS}?limit=8` : undefined)
   const limits = useData<Limits>(LIMITS)
   const [now, setNow] = useState<{ readonly balance: number; readonly held: number; readonly debt: number }>()
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined)
-  useChanges((changed) => {
-    setNow(changed)
-    if (!changed.account) return
-    clearTimeout(timer.current)
+  const readAt = useRef(-APART)
+  useChanges((change) => {
+    setNow(change)
+    if (!change.account && !change.isFirst) return
+    if (timer.current !== undefined) return
+    const pause = Math.max(SETTLE, readAt.current + APART - performance.now())
     timer.current = setTimeout(() => {
+      timer.current = undefined
+      readAt.current = performance.now()
       for (const { again } of [billing, activity, calls, limits]) again()
-    }, SETTLE)
+    }, pause)
   })
   useEffect(() => () => clearTimeout(timer.current), [])
-  useEffect(() => setNow(undefined), [billing.data])
   const { data } = billing
   return (
     <Page title="Overview">
       {billing.refused === undefined || data !== undefined ? null : <Trouble refused={billing.refused} again={billing.again} />}
       <div class="grid-2">
-        <Balance data={data} now={now} trial={limits.data?.trial} />
+        <Balance data={data} now={live === "live" ? now : undefined} trial={limits.data?.trial} />
         <Card title="Credits by lot" class="lots-card">
           {data === undefined ? <Waiting /> : <Lots lots={data.lots} />}
         </Card>

@@ -58,6 +58,7 @@ export const read = Operation.make("account.activity", {
     query: { days: Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 90 }))) }
   },
   success: AccountActivity,
+  local: true,
   run: Effect.fnUntraced(function* ({ days: count = DEFAULT_DAYS }, { accountId }) {
     const ledger = yield* Ledger
     const book = yield* UsageBook

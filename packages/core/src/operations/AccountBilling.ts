@@ -84,6 +84,7 @@ export const read = Operation.make("account.billing", {
   price: 0,
   route: { method: "GET", path: "/account/billing" },
   success: AccountBilling,
+  local: true,
   run: Effect.fnUntraced(function* (_input, { accountId }) {
     const ledger = yield* Ledger
     const book = yield* UsageBook

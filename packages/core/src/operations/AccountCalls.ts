@@ -76,6 +76,7 @@ export const list = Operation.make("account.calls", {
     }
   },
   success: AccountCalls,
+  local: true,
   run: Effect.fnUntraced(function* ({ before, limit = DEFAULT_LIMIT, ...wanted }, { accountId }) {
     const history = yield* CallHistory
     const query = { ...wanted, limit, ...(before === undefined ? {} : { before: Number(before) }) }

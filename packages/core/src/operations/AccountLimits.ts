@@ -39,6 +39,7 @@ export const read = Operation.make("account.limits", {
   price: 0,
   route: { method: "GET", path: "/account/limits" },
   success: AccountLimits,
+  local: true,
   run: Effect.fnUntraced(function* (_input, { accountId }) {
     const ledger = yield* Ledger
     const rates = yield* RateLimit

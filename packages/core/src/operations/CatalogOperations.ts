@@ -38,6 +38,7 @@ export const read = Operation.make("catalog.read", {
   price: 0,
   route: { method: "GET", path: "/catalog" },
   success: Schema.Struct({ operations: Schema.Array(CatalogEntry) }),
+  local: true,
   run: Effect.fnUntraced(function* () {
     return { data: { operations: yield* reading(({ entries }) => entries) } }
   }),
@@ -55,6 +56,7 @@ export const capabilities = Operation.make("catalog.capabilities", {
   price: 0,
   route: { method: "GET", path: "/catalog/capabilities" },
   success: Schema.Struct({ capabilities: Schema.Array(CapabilityListed) }),
+  local: true,
   run: Effect.fnUntraced(function* () {
     const entries = yield* reading(({ entries }) => entries)
     return { data: { capabilities: entries.map(listed) } }
@@ -86,6 +88,7 @@ export const capability = Operation.make("catalog.capability", {
     params: { key: Schema.String.check(Schema.isMinLength(1), Schema.isMaxCodePoints(100)) }
   },
   success: Capability,
+  local: true,
   run: Effect.fnUntraced(function* ({ key }) {
     const found = yield* reading((catalog) => catalog.capability(key))
     if (found === undefined) return yield* new NotFound({ resource: "capability" })
@@ -107,6 +110,7 @@ export const groups = Operation.make("catalog.groups", {
   price: 0,
   route: { method: "GET", path: "/catalog/groups" },
   success: Schema.Struct({ groups: Schema.Array(CatalogGroup) }),
+  local: true,
   run: Effect.fnUntraced(function* () {
     return { data: { groups: yield* reading(({ groups }) => groups) } }
   }),
@@ -166,6 +170,7 @@ export const config = Operation.make("catalog.config", {
   price: 0,
   route: { method: "GET", path: "/catalog/config" },
   success: Config,
+  local: true,
   run: Effect.fnUntraced(function* () {
     const { signUpCredits } = yield* Catalog
     const { policy } = yield* RateLimit

@@ -519,6 +519,26 @@ describe("the circuit of an upstream", () => {
       expect(yield* told(here.charge.run(elsewhere, { text: "" }, { accountId, requestId: "req" }))).toBe("reply")
     })
   )
+
+  testing(
+    "is no concern of an operation that calls none: it runs each time, and opens no circuit",
+    Effect.gen(function* () {
+      const { bench, here, accountId } = yield* setting()
+      const local = { ...here.operations.free, local: true } as const
+      const call = told(here.charge.run(local, { text: "" }, { accountId, requestId: "req" }))
+      const { answer } = bench
+      bench.answer = () => Effect.fail(down)
+      for (const _ of range(7)) expect(yield* call).toBe("UpstreamUnavailable")
+      expect(bench.runs).toHaveLength(7)
+      bench.answer = answer
+      expect(yield* call).toBe("reply")
+      // Nor is it refused for an operation of its area that does call one
+      bench.answer = () => Effect.fail(down)
+      for (const _ of range(5)) yield* told(here.call(accountId))
+      bench.answer = answer
+      expect(yield* call).toBe("reply")
+    })
+  )
 })
 
 testing(
