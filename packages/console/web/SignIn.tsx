@@ -1,9 +1,10 @@
-/** Signing in: by a link that is mailed, where the host has sessions, and by a key. */
+/** Signing in: by a link that is mailed or a passkey, where the host has sessions, and by a key. */
 import { useState } from "preact/hooks"
 import type { Contract } from "./Contract.ts"
 import { Mark } from "./Nav.tsx"
 import { OPERATOR } from "./operator/Access.ts"
 import { Trouble } from "./Parts.tsx"
+import { hasPasskeys, signInByPasskey } from "./Passkeys.ts"
 import { hrefOf } from "./Place.ts"
 import { Refused, refusedBy, signIn } from "./Requests.ts"
 import { askForLink, hasSessions, SIGN_UP, signUp } from "./Session.ts"
@@ -19,6 +20,7 @@ export const SignIn = ({ contract }: { readonly contract: Contract }) => {
       </div>
       <h1>Sign in</h1>
       {isBySession ? <ByMail canSignUp={contract.find("POST", SIGN_UP) !== undefined} /> : null}
+      {hasPasskeys(contract) ? <ByPasskey /> : null}
       <ByKey isOpen={!isBySession} />
       <p class="fine">
         <a href="/docs">API documentation</a>
@@ -80,6 +82,26 @@ const ByMail = ({ canSignUp }: { readonly canSignUp: boolean }) => {
         ) : null}
       </div>
     </form>
+  )
+}
+
+const ByPasskey = () => {
+  const [refused, setRefused] = useState<Refused>()
+  const [isBusy, setBusy] = useState(false)
+  const submit = () => {
+    setBusy(true)
+    setRefused(undefined)
+    signInByPasskey()
+      .catch((error: unknown) => setRefused(refusedBy(error)))
+      .finally(() => setBusy(false))
+  }
+  return (
+    <div class="stack">
+      <button type="button" disabled={isBusy} onClick={submit}>
+        Sign in with a passkey
+      </button>
+      {refused === undefined ? null : <Trouble refused={refused} />}
+    </div>
   )
 }
 

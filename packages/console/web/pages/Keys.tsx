@@ -1,10 +1,12 @@
-/** API keys of the account: issue, name, rotate and revoke; and, for people who signed in, their sessions. */
+/** API keys of the account: issue, name, rotate and revoke; and, for people who signed in, their passkeys and sessions. */
 import { useState } from "preact/hooks"
 import { useOffered, useTool } from "../Context.ts"
 import { useData } from "../Data.ts"
 import { Issue, KEYS, type NewKey } from "../keys/Issue.tsx"
+import { Passkeys } from "../keys/Passkeys.tsx"
 import { Sessions } from "../keys/Sessions.tsx"
 import { Badge, Card, Code, Empty, Page, Trouble, Waiting } from "../Parts.tsx"
+import { PASSKEYS } from "../Passkeys.ts"
 import { ask, currentAccess, type Refused, refusedBy } from "../Requests.ts"
 import { dayOfYear } from "../Text.ts"
 
@@ -20,6 +22,8 @@ interface Key {
 export const Keys = () => {
   const keys = useData<{ readonly keys: ReadonlyArray<Key> }>(KEYS)
   const [made, setMade] = useState<NewKey>()
+  const { contract } = useTool()
+  const isPerson = currentAccess().by === "session"
   const show = (key: NewKey | undefined) => {
     if (key?.key !== undefined) setMade(key)
     keys.again()
@@ -42,7 +46,8 @@ export const Keys = () => {
           ))}
         </ul>
       </Card>
-      {currentAccess().by === "session" ? <Sessions /> : null}
+      {isPerson && contract.find("GET", PASSKEYS) !== undefined ? <Passkeys /> : null}
+      {isPerson ? <Sessions /> : null}
     </Page>
   )
 }
