@@ -4,6 +4,7 @@
  */
 import { execFileSync } from "node:child_process"
 import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { createRequire } from "node:module"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -79,6 +80,17 @@ const compile = (project: string, skipLibCheck: boolean): void => {
   execFileSync(join(project, "node_modules/.bin/tsc"), ["-p", "."], { cwd: project, stdio: "inherit" })
 }
 
+/**
+ * What checks passkeys reads ECDSA signatures with a parser that keeps its grammars in the module. With two copies of it, every signature
+ * is wrong.
+ */
+const expectOneParser = (project: string): void => {
+  const from = createRequire(join(project, "node_modules/@simplewebauthn/server/package.json"))
+  const other = createRequire(from.resolve("@peculiar/asn1-ecc"))
+  const [parser, theirs] = [from, other].map((require) => require.resolve("@peculiar/asn1-schema"))
+  if (parser !== theirs) throw new Error(`Passkeys do not work with two copies of a parser: ${parser} and ${theirs}`)
+}
+
 const run = (project: string, version: string): void => {
   const bin = join(folder, `node-${version}`)
   mkdirSync(bin)
@@ -91,6 +103,7 @@ const run = (project: string, version: string): void => {
 try {
   const packages = readdirSync(join(root, "packages")).map(pack)
   const project = install(packages)
+  expectOneParser(project)
   for (const skipLibCheck of [true, false]) compile(project, skipLibCheck)
   for (const version of NODES) run(project, version)
 } finally {

@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Exit, Scope } from "effect"
 import { expect, onTestFinished, test } from "vitest"
+import * as Authenticator from "../../packages/http/test/Authenticator.ts"
 import * as NameServer from "../../packages/upstreams/test/dns/NameServer.ts"
 import { DOMAIN, serve as listen } from "../../packages/upstreams/test/mail/Host.ts"
 import * as Mailboxes from "../../packages/upstreams/test/mail/Mailboxes.ts"
@@ -67,6 +68,32 @@ const filesOf = (folder: string): ReadonlyArray<readonly [string, Buffer]> =>
     .map(({ name, parentPath }) => [name, readFileSync(join(parentPath, name))])
 
 const INBOX = /inbox_[0-9A-Z]{26}/u
+
+const json = (body: unknown) => ({ method: "POST", body: JSON.stringify(body) })
+
+type Web = (path: string, cookies: ReadonlyArray<string>, options?: Call) => Promise<Answer>
+
+/** Adds a passkey in a session, signs in with it and removes it. Its id, its name and what the browser keeps are secrets. */
+const passkeyOf = async (web: Web, port: string, cookies: ReadonlyArray<string>, csrf: string, secrets: Record<string, string>) => {
+  // Passkeys need a name of this machine
+  const host = `localhost:${port}`
+  const device = Authenticator.make({ origin: `http://${host}`, rpId: "localhost" })
+  const ask = async (path: string, sent: ReadonlyArray<string>, body?: object, method = "POST") => {
+    const answer = await web(path, sent, { ...(body === undefined ? {} : json(body)), method, headers: { host, "x-csrf-token": csrf } })
+    return { ...answer, data: JSON.parse(answer.body).data }
+  }
+  const passkeys = "/api/v1/passkeys"
+  const name = canary("passkey")
+  const credential = device.create((await ask(`${passkeys}/options`, cookies)).data.options)
+  const { data } = await ask(passkeys, cookies, { credential, name })
+  expect((await ask(passkeys, cookies, undefined, "GET")).data.passkeys).toMatchObject([{ name, passkey_id: data.passkey_id }])
+  const asked = await ask("/api/v1/sessions/passkey/options", [])
+  const signed = await ask("/api/v1/sessions/passkey", cookiesOf(asked), { credential: device.get(asked.data.options) })
+  expect(signed.status).toBe(201)
+  expect((await ask(`${passkeys}/${data.passkey_id}`, cookies, undefined, "DELETE")).status).toBe(200)
+  const cookie = cookiesOf(asked)[0]?.split("=").at(-1) ?? ""
+  Object.assign(secrets, { passkey: name, credential: credential.id, passkeyCookie: cookie })
+}
 
 test("no key, address, label, idempotency key or text of a request is written in plain text", { timeout: 120_000 }, async () => {
   const { folder, url: store } = newStore()
@@ -134,7 +161,6 @@ test("no key, address, label, idempotency key or text of a request is written in
 
   // A label of a domain has 63 letters at most
   const asked = has("asked").slice(0, 60)
-  const json = (body: unknown) => ({ method: "POST", body: JSON.stringify(body) })
   expect((await send(`/api/v1/dns/${asked}.example.com?type=A`, { headers: idempotent })).status).toBe(422)
   expect((await send(`/api/v1/dns/${asked}.example.com?type=A`)).status).toBe(200)
   expect((await send(`/api/v1/dns/broken.${asked}.example.com?type=ANY`)).status).toBe(503)
@@ -253,6 +279,7 @@ test("no key, address, label, idempotency key or text of a request is written in
   secrets["csrf"] = csrf
   expect((await web("/api/v1/sessions", cookies)).body).toContain(has("browser"))
   const change = { method: "DELETE", headers: { "x-csrf-token": csrf } }
+  await passkeyOf(web, new URL(server.url).port, cookies, csrf, secrets)
   expect((await web(`/api/v1/sessions/${has("wrong")}`, cookies, change)).status).toBe(404)
   expect((await web("/api/v1/sessions/current", cookies, { ...change, headers: { "x-csrf-token": has("wrong") } })).status).toBe(403)
   expect((await web("/api/v1/sessions", cookies, change)).status).toBe(200)

@@ -46,7 +46,7 @@ test("a person adds a passkey, signs in with it without a mail, and removes it",
   await page.goto(`${origin}/#/keys`)
   await page.getByText("There is no passkey").waitFor()
   const card = page.locator("section", { has: page.getByRole("heading", { name: "Passkeys" }) })
-  await card.getByLabel("Name").fill("this laptop")
+  await card.getByLabel("Name of the passkey").fill("this laptop")
   await card.getByRole("button", { name: "Add a passkey" }).click()
   await card.getByText("this laptop").waitFor()
   expect(await barriersOn(page)).toEqual([])

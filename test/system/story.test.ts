@@ -120,7 +120,7 @@ test("a stranger signs up, tries ten calls, buys credits, is invoiced and spends
 
   // A key that spends what was bought
   await goTo(page, "Keys")
-  await page.getByLabel("Name").fill("reports")
+  await page.getByLabel("Name", { exact: true }).fill("reports")
   await page.getByLabel("manage keys").check()
   await page.getByRole("button", { name: "Issue" }).click()
   await page.getByText("Copy it now").waitFor()

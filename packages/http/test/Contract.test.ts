@@ -11,7 +11,7 @@ import { expect } from "vitest"
 import { eventually, host, testing } from "./Host.ts"
 import { type Json, type Request, requests } from "./Requests.ts"
 
-const REQUESTS = 20_000
+const REQUESTS = 24_000
 /** Sent together, over as many connections. */
 const TOGETHER = 50
 

@@ -1,6 +1,7 @@
 /** Passkeys over real HTTP: added, used, removed; and whatever an attacker or a broken authenticator sends instead. */
 import { Decisions, Ledger } from "@millrace/core"
-import { Effect } from "effect"
+import { EventStore, MemoryEventStore, MemoryStateStore, StateStore } from "@millrace/event-sourcing"
+import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { describe, expect } from "vitest"
 import * as Authenticator from "./Authenticator.ts"
@@ -307,6 +308,32 @@ describe("of sixteen answers to one challenge at once", () => {
         { concurrency: "unbounded" }
       )
       expect(answers.map(({ status }) => status).sort()).toEqual([201, ...Array.from({ length: 15 }, () => 403)])
+    })
+  )
+})
+
+describe("two hosts", () => {
+  testing(
+    "know each other's challenges, passkeys and removals at once, and let one answer in once",
+    Effect.gen(function* () {
+      const shared = {
+        sessions: true,
+        events: Layer.succeed(EventStore.EventStore, yield* MemoryEventStore.make),
+        states: Layer.succeed(StateStore.StateStore, yield* MemoryStateStore.make)
+      }
+      const [here, there] = [yield* host(shared), yield* host(shared)]
+      const { device, owner, passkeyId, stranger } = yield* withPasskey(here)
+      /** The same browser, led to the other host. */
+      const elsewhere = browserAt(there)
+      const options = yield* askToSignIn(stranger)
+      const credential = device.get(options)
+      for (const [name, value] of stranger.jar) elsewhere.jar.set(name, value)
+      expect((yield* signIn(elsewhere, credential)).status).toBe(201)
+      expect(codeOf(yield* signIn(stranger, credential))).toEqual([403, "sign_in_refused"])
+      expect((yield* elsewhere.ask(PASSKEYS)).json.data.passkeys).toMatchObject([{ passkey_id: passkeyId }])
+      expect((yield* owner.change(`${PASSKEYS}/${passkeyId}`, "DELETE")).status).toBe(200)
+      const late = browserAt(there)
+      expect(codeOf(yield* signIn(late, device.get(yield* askToSignIn(late))))).toEqual([403, "sign_in_refused"])
     })
   )
 })

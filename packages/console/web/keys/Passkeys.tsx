@@ -51,7 +51,7 @@ export const Passkeys = () => {
       {hasPasskeys(contract) ? (
         <form class="stack" onSubmit={add}>
           <label class="field">
-            <span>Name</span>
+            <span>Name of the passkey</span>
             <input name="name" maxLength={100} autocomplete="off" placeholder="this laptop" />
           </label>
           {refused === undefined ? null : <Trouble refused={refused} />}
