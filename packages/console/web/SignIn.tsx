@@ -98,7 +98,7 @@ const ByPasskey = () => {
   return (
     <div class="stack">
       <button type="button" disabled={isBusy} onClick={submit}>
-        Sign in with a passkey
+        Use a passkey
       </button>
       {refused === undefined ? null : <Trouble refused={refused} />}
     </div>
