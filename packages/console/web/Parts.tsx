@@ -1,6 +1,6 @@
 /** The small parts that pages are made of. */
 import type { ComponentChildren } from "preact"
-import { useEffect, useRef, useState } from "preact/hooks"
+import { useLayoutEffect, useRef, useState } from "preact/hooks"
 import type { Refused } from "./Requests.ts"
 
 /** A page: its heading gets the focus when the page is opened, so that a screen reader says where one is. */
@@ -14,7 +14,8 @@ export const Page = ({
   readonly children: ComponentChildren
 }) => {
   const heading = useRef<HTMLHeadingElement>(null)
-  useEffect(() => {
+  // Before anybody can see the page, or press a key in it
+  useLayoutEffect(() => {
     document.title = `${title} · Millrace`
     heading.current?.focus({ preventScroll: true })
     scrollTo(0, 0)
