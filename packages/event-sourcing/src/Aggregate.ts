@@ -2,7 +2,7 @@
  * An aggregate: commands on the streams of one category. Each stream has one writer in this process, which decides commands on the newest
  * state. No answer comes from memory alone: it follows an append, or the store's confirmation of the stream's end.
  */
-import { Clock, type Duration, Effect, Exit, Result, Scheduler } from "effect"
+import { Clock, type Duration, Effect, Exit, Latch, Result, Scheduler } from "effect"
 import type { Command, Committed, Metadata } from "./CommandBatch.ts"
 import type { Decide, Decider } from "./Decider.ts"
 import type { Tagged } from "./EventCodec.ts"
@@ -72,6 +72,7 @@ const readOnly = () => Result.succeed([])
 const liveStreams = <State, Event>(category: string, onForget: (stream: LiveStream<State, Event>) => void) => {
   let recent = new Map<string, LiveStream<State, Event>>()
   let older = new Map<string, LiveStream<State, Event>>()
+  const occupied = Latch.makeUnsafe(false)
   /** Returns the stream without counting this as a use. */
   const peek = (id: string): LiveStream<State, Event> | undefined => recent.get(id) ?? older.get(id)
   return {
@@ -79,8 +80,11 @@ const liveStreams = <State, Event>(category: string, onForget: (stream: LiveStre
     use: (id: string): LiveStream<State, Event> => {
       const found = peek(id) ?? new LiveStream(StreamName.make(category, id))
       recent.set(id, found)
+      if (recent.size === 1) occupied.openUnsafe()
       return found
     },
+    /** Waits until there is a stream in memory. A process that uses none has no timer. */
+    occupied: occupied.await,
     forget: (stream: LiveStream<State, Event>): void => {
       const id = StreamName.id(stream.name)
       recent.delete(id)
@@ -95,6 +99,7 @@ const liveStreams = <State, Event>(category: string, onForget: (stream: LiveStre
       }
       older = recent
       recent = new Map()
+      if (older.size === 0) occupied.closeUnsafe()
     },
     size: (): number => new Set([...recent.keys(), ...older.keys()]).size
   }
@@ -116,14 +121,8 @@ export const make = Effect.fnUntraced(function* <State, Event extends Tagged>(
   const writer = new StreamWriter({ decider, store, reader, snapshots, newId, clock, dispatcher, run, batchLimit, onEmpty })
   let closed = false
 
-  yield* Effect.forkScoped(
-    Effect.forever(
-      Effect.delay(
-        Effect.sync(() => streams.turn()),
-        idleAfter
-      )
-    )
-  )
+  const turn = Effect.sync(() => streams.turn())
+  yield* Effect.forkScoped(Effect.forever(Effect.andThen(streams.occupied, Effect.delay(turn, idleAfter))))
   yield* Effect.addFinalizer(() => {
     closed = true
     return Effect.timeoutOption(Effect.interruptible(writer.allResting), DRAIN)

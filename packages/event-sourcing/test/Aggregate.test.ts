@@ -413,6 +413,33 @@ describe("a stream in memory", () => {
   )
 
   testing(
+    "needs a timer, and a host without streams in memory has none",
+    Effect.gen(function* () {
+      const clock = yield* Clock.Clock
+      let timers = 0
+      const counting: Clock.Clock = {
+        ...clock,
+        sleep: (duration) =>
+          Effect.suspend(() =>
+            Effect.andThen(
+              Effect.sync(() => void timers++),
+              clock.sleep(duration)
+            )
+          )
+      }
+      const host = yield* Effect.provideService(over(yield* EventStore, { idleAfter: "1 minute" }), Clock.Clock, counting)
+      yield* TestClock.adjust("1 day")
+      expect(timers).toBe(0)
+      yield* host.execute("x", pay("1", 1))
+      yield* TestClock.adjust("1 day")
+      expect([timers, host.live()]).toEqual([2, 0])
+      yield* host.read("x")
+      yield* TestClock.adjust("1 day")
+      expect([timers, host.live()]).toEqual([4, 0])
+    })
+  )
+
+  testing(
     "is known without asking the store, as this host last saw it",
     Effect.gen(function* () {
       const store = FaultyEventStore.make(yield* EventStore)

@@ -37,7 +37,7 @@ describe("the simulator finds no violation under all faults", () => {
 
   // In other runs few payments live long enough to be disputed
   test("nor where most steps concern payments", async () => {
-    for (let seed = FIRST; seed < FIRST + 6 * SOAK; seed++) {
+    for (let seed = FIRST; seed < FIRST + 9 * SOAK; seed++) {
       const { stats: met } = await simulate(seed, { steps: 60, payments: 0.8 })
       for (const [what, times] of Object.entries(met)) stats[what] = (stats[what] ?? 0) + times
     }

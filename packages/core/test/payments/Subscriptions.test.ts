@@ -3,15 +3,12 @@ import { Decisions, lotIdOfPayment } from "@millrace/core"
 import { EventStore } from "@millrace/event-sourcing"
 import { Effect, type Layer } from "effect"
 import { TestClock } from "effect/testing"
-import { describe, expect, vi } from "vitest"
+import { describe, expect } from "vitest"
 import * as Audit from "../../../audit/src/Audit.ts"
 import { startOf } from "../../src/ledger/Periods.ts"
 import { type Stores, stores, testing, typesIn } from "../accounts/Hosts.ts"
 import { outcome } from "../vault/Vaults.ts"
 import { ACCOUNT, DAY, type Host, host, PRO, STANDARD, StoringGateway } from "./SubscriptionHosts.ts"
-
-// The timers of whole months run
-vi.setConfig({ testTimeout: 180_000 })
 
 const FIRST = "pay_01M7YKD46JCP6VGMKADN3JSPJ0"
 const SUBSCRIPTION = "sub_01M7YKD46JCP6VGMKADN3JSPJ0"
