@@ -35,8 +35,10 @@ export interface Settings {
    * request, whose sender chooses it.
    */
   readonly publicUrl: Effect.Effect<URL>
-  /** How the host calls itself in mails: `Millrace` by default. */
+  /** How the host calls itself in mails and on the page that they lead to: `Millrace` by default. One line. */
   readonly service?: string
+  /** The path below the public address that a browser opens once a link has signed it in: `/` by default. */
+  readonly home?: `/${string}`
   readonly limits?: SignInLimits.Options
 }
 
@@ -62,9 +64,11 @@ export const layer = (
       const router = yield* HttpRouter.HttpRouter
       const needs = yield* needsOf(settings)
       yield* router.addAll([...asking(needs), ...following(needs), ...reading(needs), ...ending(needs)].map(routeOf))
-      yield* router.addAll(SignInPage.routes)
+      yield* router.addAll(SignInPage.routesOf({ service: serviceOf(settings), home: settings.home ?? "/" }))
     })
   )
+
+const serviceOf = ({ service = "Millrace" }: Settings): string => service
 
 const needsOf = Effect.fnUntraced(function* (settings: Settings) {
   return {
@@ -97,7 +101,7 @@ const asking = (needs: Needs): ReadonlyArray<Described> => {
     yield* limits.asked(request)
     yield* limits.mailed(email)
     const base = (yield* settings.publicUrl).href.replace(/\/$/u, "")
-    return { email, service: settings.service ?? "Millrace", linkOf: (token: string) => `${base}${SignInPage.PATH}#${token}` }
+    return { email, service: serviceOf(settings), linkOf: (token: string) => `${base}${SignInPage.PATH}#${token}` }
   })
 
   return [

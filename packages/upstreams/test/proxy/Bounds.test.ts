@@ -41,7 +41,12 @@ const drained = (socket: Socket): Effect.Effect<void> =>
   })
 
 /** Moves the clock on, which nodes wait for that count at the same moment. */
-const ticking = Effect.forever(Effect.andThen(TestClock.adjust("1 millis"), Effect.promise(() => setImmediate())))
+const ticking = Effect.forever(
+  Effect.andThen(
+    TestClock.adjust("1 millis"),
+    Effect.promise(() => setImmediate())
+  )
+)
 
 const poured = (socket: Socket): Effect.Effect<void> => {
   pour(socket)
