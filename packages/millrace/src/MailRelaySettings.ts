@@ -10,30 +10,48 @@ import * as Setting from "./Setting.ts"
 /** A relay, or `print`. */
 type Relay = URL | "print"
 
-const relayOf = (text: string): Relay | undefined => {
-  if (text === "print") return text
-  return /^smtps?:\/\/[^/]/u.test(text) ? (URL.parse(text) ?? undefined) : undefined
+const isDecodable = (text: string): boolean => {
+  try {
+    decodeURIComponent(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
+const addressOf = (text: string): URL | undefined => {
+  const url = /^smtps?:\/\/[^/]/u.test(text) ? URL.parse(text) : null
+  return url !== null && isDecodable(url.username) && isDecodable(url.password) ? url : undefined
+}
+
+/** A relay that speaks SMTP. */
+export const address: Setting.Kind<URL> = {
+  metavar: "url",
+  parse: addressOf,
+  expected: "a relay such as smtp://name:password@relay.example.com:587, or smtps: for TLS",
+  secret: true
+}
+
+const relayOrPrint: Setting.Kind<Relay> = {
+  ...address,
+  parse: (text) => (text === "print" ? text : addressOf(text)),
+  expected: `print, or ${address.expected}`
 }
 
 /** One address, without a name. */
-const senderOf = (text: string): string | undefined => (/^[^\s<>,;:"@]{1,64}@[^\s<>,;:"@]{1,255}$/u.test(text) ? text : undefined)
+export const sender: Setting.Kind<string> = {
+  metavar: "address",
+  parse: (text) => (/^[^\s<>,;:"@]{1,64}@[^\s<>,;:"@]{1,255}$/u.test(text) ? text : undefined),
+  expected: "an address such as no-reply@example.com"
+}
 
 export const flags = {
   mailRelay: Setting.optional(
     "mail-relay",
     "Relay that sends sign-in links, with name and password; better by the variable. print prints them. Without it, nobody signs up or signs in by mail",
-    {
-      metavar: "url",
-      parse: relayOf,
-      expected: "print, or a relay such as smtp://name:password@relay.example.com:587, or smtps: for TLS",
-      secret: true
-    }
+    relayOrPrint
   ),
-  mailFrom: Setting.optional("mail-from", "Sender of this mail; no-reply at the host of --public-url when left out", {
-    metavar: "address",
-    parse: senderOf,
-    expected: "an address such as no-reply@example.com"
-  })
+  mailFrom: Setting.optional("mail-from", "Sender of this mail; no-reply at the host of --public-url when left out", sender)
 }
 
 export interface Settings extends PublicUrl.Settings {

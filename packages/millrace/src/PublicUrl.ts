@@ -2,7 +2,7 @@
 import { Context, Deferred, Effect, Layer, Option } from "effect"
 import * as Setting from "./Setting.ts"
 
-const parse = (text: string): URL | undefined => {
+export const parse = (text: string): URL | undefined => {
   const url = URL.parse(text)
   const isAddress = url !== null && /^https?:$/u.test(url.protocol) && url.search === "" && url.hash === ""
   return isAddress && url.username === "" && url.password === "" ? url : undefined

@@ -29,6 +29,7 @@ export {
 export type * from "./host/Options.ts"
 export type { Proxies } from "./host/Proxies.ts"
 export type { AccountEvent, AuditOptions, Reports } from "./host/Reports.ts"
+export type { OutgoingMail, SendMail, SignInOptions } from "./host/SignInOptions.ts"
 export { type StandardName, type StandardOperations, standard } from "./host/Standard.ts"
 export { InvalidInput, NotFound, UpstreamUnavailable } from "./host/Throwable.ts"
 export type { Webhooks } from "./host/Webhooks.ts"

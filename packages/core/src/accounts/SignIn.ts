@@ -104,7 +104,9 @@ const make = Effect.gen(function* () {
       provisional
     }
     yield* links.execute(token.id, SignInLink.request(requested), metadata)
-    yield* relay.send(mailOf(address, service, linkOf(Redacted.value(Token.format(token)))))
+    yield* relay
+      .send(mailOf(address, service, linkOf(Redacted.value(Token.format(token)))))
+      .pipe(Effect.tapErrorTag("MailNotSent", ({ reason }) => Effect.logWarning("A sign-in link was not mailed", { reason })))
     return { linkId: token.id, browser: Redacted.make(browser, { label: "Browser" }) }
   })
 

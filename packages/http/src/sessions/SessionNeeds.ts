@@ -27,8 +27,10 @@ export interface Settings {
    * host name. It is never taken from a request, whose sender chooses it; only between names of the same machine, the request decides.
    */
   readonly publicUrl: Effect.Effect<URL>
-  /** How the host calls itself in mails and to authenticators: `Millrace` by default. */
+  /** How the host calls itself in mails, on the page that they lead to, and to authenticators: `Millrace` by default. One line. */
   readonly service?: string
+  /** The path below the public address that a browser opens once a link has signed it in: `/` by default. */
+  readonly home?: `/${string}`
   readonly limits?: SignInLimits.Options
 }
 

@@ -24,7 +24,7 @@ export const layer = (settings: SessionNeeds.Settings): Layer.Layer<never, never
       const needs = yield* SessionNeeds.make(settings)
       yield* router.addAll([...asking(needs), ...following(needs), ...reading(needs), ...ending(needs)].map((route) => routeOf(route)))
       yield* router.addAll(PasskeyRoutes.routes(needs))
-      yield* router.addAll(SignInPage.routes)
+      yield* router.addAll(SignInPage.routesOf({ service: needs.service, home: settings.home ?? "/" }))
     })
   )
 

@@ -1,6 +1,6 @@
 /**
  * The page that a mailed link leads to. It signs in only when its button is pressed, so that a program that checks links in mails uses none
- * up. The token is in the fragment of the address, which browsers send to nobody. The page leads nowhere but to the root of this host.
+ * up. The token is in the fragment of the address, which browsers send to nobody. The page leads to one page of this host, and nowhere else.
  */
 import { Effect } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
@@ -8,19 +8,30 @@ import { CurrentExchange } from "../Exchange.ts"
 
 export const PATH = "/sign-in"
 
-const HTML = `<!doctype html>
+export interface Options {
+  /** How the host calls itself. */
+  readonly service: string
+  /** The path below the public address that the browser opens once it is signed in. */
+  readonly home: `/${string}`
+}
+
+const ENTITIES: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" }
+
+const escaped = (text: string): string => text.replaceAll(/[&<>"']/gu, (character) => ENTITIES[character] ?? character)
+
+const htmlOf = (service: string): string => `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="robots" content="noindex">
-<title>Sign in</title>
+<title>Sign in to ${escaped(service)}</title>
 <link rel="stylesheet" href="sign-in.css">
 <script src="sign-in.js" defer></script>
 </head>
 <body>
 <main>
-<h1>Sign in</h1>
+<h1>Sign in to ${escaped(service)}</h1>
 <p id="message" role="status">Press the button to sign in with this browser.</p>
 <button id="sign-in" type="button">Sign in</button>
 <noscript><p>This page needs JavaScript.</p></noscript>
@@ -36,7 +47,8 @@ h1 { font-size: 1.5rem; margin: 0 0 0.5rem }
 button { font: inherit; padding: 0.6rem 1.25rem; border: 1px solid; border-radius: 0.4rem; cursor: pointer }
 `
 
-const JS = `const token = location.hash.slice(1)
+/** Paths are relative: a proxy in front may serve this host below a path of its own. */
+const scriptOf = (home: string): string => `const token = location.hash.slice(1)
 // Neither the history nor a shared screen shows the token
 history.replaceState(null, "", location.pathname)
 const message = document.getElementById("message")
@@ -56,7 +68,7 @@ button.addEventListener("click", async () => {
     })
     if (answer.ok) {
       message.textContent = "You are signed in."
-      location.replace("./")
+      location.replace(${JSON.stringify(`.${home}`)})
       return
     }
     const { error } = await answer.json()
@@ -87,8 +99,8 @@ const file = (path: `/${string}`, contentType: string, text: string): HttpRouter
   )
 
 /** The page, its script and its style. */
-export const routes: ReadonlyArray<HttpRouter.Route<never, never>> = [
-  file(PATH, "text/html; charset=utf-8", HTML),
-  file(`${PATH}.js`, "text/javascript; charset=utf-8", JS),
+export const routesOf = ({ home, service }: Options): ReadonlyArray<HttpRouter.Route<never, never>> => [
+  file(PATH, "text/html; charset=utf-8", htmlOf(service)),
+  file(`${PATH}.js`, "text/javascript; charset=utf-8", scriptOf(home)),
   file(`${PATH}.css`, "text/css; charset=utf-8", CSS)
 ]

@@ -26,6 +26,7 @@ import { type Payments, paymentsOf } from "./Payments.ts"
 import { type Proxies, proxiesOf } from "./Proxies.ts"
 import { type Reports, reportsOf } from "./Reports.ts"
 import { amountOf, runnerOf } from "./Run.ts"
+import * as SignInOptions from "./SignInOptions.ts"
 import { type Webhooks, webhooksOf } from "./Webhooks.ts"
 import { restored } from "./Work.ts"
 
@@ -65,7 +66,7 @@ export interface Host extends Administration, Reports, Listening, Payments, Webh
   readonly run: <Op extends AnyOperation>(operation: Op, input: InputOf<Op>, options: CallOptions) => Promise<Reply<Data<Op>>>
   /** Reads, awaits and cancels jobs, and reads their files. */
   readonly jobs: JobActs
-  /** A listener for `node:http` and a middleware for Express: `/api/v1`, `/docs`, `/health`, `/ready`, with `sms` `/hooks/sms`, with `payments` `/hooks/payments`, and with `webTool` its path. Other paths go to `next`. */
+  /** A listener for `node:http` and a middleware for Express: `/api/v1`, `/docs`, `/health`, `/ready`, with `sms` `/hooks/sms`, with `payments` `/hooks/payments`, with `signIn` `/sign-in`, and with `webTool` its path. Other paths go to `next`. */
   readonly handler: (request: IncomingMessage, response: ServerResponse, next?: () => void) => void
   /** The same for servers of web requests. */
   readonly fetch: (request: Request) => Promise<Response>
@@ -94,17 +95,18 @@ export const createMillrace = async <const Operations extends ReadonlyArray<AnyO
     await runtime.dispose()
   }
   try {
-    const { corsOrigins, erasures, grace = 30, operatorKey } = options
+    const { corsOrigins, erasures, grace = 30, operatorKey, signIn, webTool } = options
     const origins = [...(corsOrigins ?? [])]
     const sms = smsSettings(options.sms)
     const hooks = [...SmsSettings.hooked(sms), ...PaymentSettings.hooked(PaymentOptions.settingsOf(options.payments))]
     const cors = Array.isArrayNonEmpty(origins) ? { cors: { origins } } : {}
     const routes = Layer.mergeAll(
-      Http.layer(api, { ...cors, hooks, operator: operatorKey !== undefined }),
+      Http.layer(api, { ...cors, hooks, operator: operatorKey !== undefined, sessions: signIn !== undefined }),
       operatorKey === undefined ? Layer.empty : OperatorView.layer(Redacted.make(operatorKey)),
       SmsSettings.hooks(sms),
       options.payments === undefined ? Layer.empty : PaymentHooks.layer,
-      options.webTool === undefined ? Layer.empty : Console.layer({ path: options.webTool })
+      signIn === undefined ? Layer.empty : SignInOptions.routesOf(signIn, options.api?.title, webTool),
+      webTool === undefined ? Layer.empty : Console.layer({ path: webTool })
     ) as Layer.Layer<never, never, Services | HttpRouter.HttpRouter>
     const { handle } = await run(Scope.provide(WebHandler.make(routes, { drainWithin: Duration.seconds(grace) }), scope))
     const listener = toNodeHandler(handle)
@@ -138,11 +140,16 @@ export const createMillrace = async <const Operations extends ReadonlyArray<AnyO
   }
 }
 
-/** The paths of a host: with public numbers, and with payments, also those of their hooks, and with the web tool its page and its files. */
-const oursOf = ({ payments, sms, webTool }: Pick<AnyOptions, "payments" | "sms" | "webTool">): RegExp => {
-  const hooks = [...(sms === undefined ? [] : ["hooks/sms"]), ...(payments === undefined ? [] : ["hooks/payments"])]
-  const tool = webTool === undefined ? [] : webTool === "/" ? ["", "assets"] : [webTool.slice(1)]
-  return new RegExp(`^/(?:${["api/v1", "docs", "health", "ready", ...hooks, ...tool].join("|")})(?:[/?#]|$)`, "u")
+/** The paths of a host, and those of what it has: hooks of text messages and payments, the page of mailed links, the web tool. */
+const oursOf = ({ payments, signIn, sms, webTool }: Pick<AnyOptions, "payments" | "signIn" | "sms" | "webTool">): RegExp => {
+  const tool = webTool === "/" ? ["", "assets"] : webTool === undefined ? [] : [webTool.slice(1)]
+  const ours = [
+    ...["api/v1", "docs", "health", "ready", ...tool],
+    ...(sms === undefined ? [] : ["hooks/sms"]),
+    ...(payments === undefined ? [] : ["hooks/payments"]),
+    ...(signIn === undefined ? [] : ["sign-in", "sign-in\\.js", "sign-in\\.css"])
+  ]
+  return new RegExp(`^/(?:${ours.join("|")})(?:[/?#]|$)`, "u")
 }
 
 const callOf = (operation: AnyOperation, input: unknown, { account, idempotencyKey, maxCredits, requestId }: CallOptions) =>

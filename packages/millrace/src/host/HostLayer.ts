@@ -38,6 +38,7 @@ import * as Incoming from "./Incoming.ts"
 import type { AnyOperation, AnyOptions, Log, MoneyOptions, Settings } from "./Options.ts"
 import * as PaymentOptions from "./PaymentOptions.ts"
 import { amountOf } from "./Run.ts"
+import * as SignInOptions from "./SignInOptions.ts"
 import { chosen } from "./Standard.ts"
 
 // the API
@@ -86,7 +87,7 @@ const EXPIRY_NOTICE = "7 days"
 
 /** Everything that a host runs. The types of the options check that the services are there which its own operations need. */
 export const layerOf = (options: AnyOptions, { groups, operations }: Api.Api<Api.Groups>): Layer.Layer<Services, unknown> => {
-  const { blobs, log, money, store, webhooks } = options
+  const { blobs, log, money, signIn, store, webhooks } = options
   const files: Layer.Layer<BlobStore.BlobStore, unknown, Vault.Vault | StoreUrl.Stores> =
     typeof blobs === "object" ? blobs : Blobs.layer(urlOf(store), Option.fromUndefinedOr(blobs))
   const calls = Millrace.layer({
@@ -95,7 +96,7 @@ export const layerOf = (options: AnyOptions, { groups, operations }: Api.Api<Api
     expiryNotice: EXPIRY_NOTICE,
     ...domainOptions(options)
   })
-  const domain = WebhookSettings.serving(webhooks).pipe(
+  const domain = Layer.merge(WebhookSettings.serving(webhooks), SignInOptions.layerOf(signIn)).pipe(
     Layer.provideMerge(calls),
     Layer.provideMerge(upstreamLayer(options)),
     Layer.provideMerge(gatewayLayer(options)),

@@ -3,6 +3,7 @@ import * as OperatorKey from "../OperatorKey.ts"
 import * as Given from "./Given.ts"
 import { MAIL, PROXY, SMS } from "./Incoming.ts"
 import { PAYMENTS } from "./PaymentOptions.ts"
+import { SIGN_IN } from "./SignInOptions.ts"
 
 const credits = Given.rule("a number of credits, at least 0, with at most three decimals", (value) => typeof value === "number")
 const seconds = Given.rule("seconds, a number above 0", (value) => Given.isNumber(0)(value) && value !== 0)
@@ -96,7 +97,7 @@ export const JOB: Given.Rules = {
 
 /** The root, or segments of plain letters that are none of the API. */
 const isToolPath = (value: unknown): boolean =>
-  typeof value === "string" && /^\/(?:(?!(?:api|docs|health|ready|hooks)(?:\/|$))[\w-]+(?:\/[\w-]+)*)?$/u.test(value)
+  typeof value === "string" && /^\/(?:(?!(?:api|docs|health|ready|hooks|sign-in)(?:\/|$))[\w-]+(?:\/[\w-]+)*)?$/u.test(value)
 
 /** The options of `createMillrace`, in the order of the documentation. */
 export const OPTIONS: Given.Rules = {
@@ -126,6 +127,7 @@ export const OPTIONS: Given.Rules = {
   mail: MAIL,
   sms: SMS,
   payments: PAYMENTS,
+  signIn: SIGN_IN,
   proxy: PROXY,
   webTool: Given.rule('a path below the API\'s host, such as "/console"', isToolPath),
   operatorKey: { give: OperatorKey.EXPECTED, holds: (value) => typeof value === "string" && OperatorKey.isKey(value), secret: true },

@@ -7,6 +7,7 @@ import type { MailOptions, ProxyOptions, SmsOptions } from "./Incoming.ts"
 import type { Job } from "./Job.ts"
 import type { Operation } from "./Operation.ts"
 import type { PaymentOptions } from "./PaymentOptions.ts"
+import type { SignInOptions } from "./SignInOptions.ts"
 import type { StandardName } from "./Standard.ts"
 
 // biome-ignore lint/suspicious/noExplicitAny: operations of any input
@@ -91,6 +92,8 @@ export interface Settings {
   readonly sms?: SmsOptions
   /** What takes payments of credits, and what is given on top. Without it, credits cannot be bought here. */
   readonly payments?: PaymentOptions
+  /** How people sign up and sign in with a browser, by links that are mailed to them. Without it, the host opens all accounts. */
+  readonly signIn?: SignInOptions
   /** The bounds of proxy sessions, and the proxy node that this process serves: none by default. */
   readonly proxy?: ProxyOptions
   /** Where the web tool is, such as `/console`; not served by default. */

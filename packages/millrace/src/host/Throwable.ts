@@ -68,7 +68,7 @@ export const failureOf = (operation: string, error: unknown): OperationError => 
 }
 
 /** Where an error was made: whoever looks for the bug has only this line. */
-const placeOf = ({ stack = "" }: Error): string => {
+export const placeOf = ({ stack = "" }: Error): string => {
   const frame = /^ +at .*$/mu.exec(stack)?.[0].trim()
   return frame === undefined ? "" : ` (${frame})`
 }
