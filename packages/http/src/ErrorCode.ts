@@ -61,6 +61,11 @@ const TERMS = {
   internal_error: permanent(500, "A fault of ours. Nothing was charged."),
   operation_failed: permanent(500, "The operation has a bug: its result breaks its contract. Nothing was charged."),
   upstream_unavailable: transient(503, "The service behind the operation failed. Nothing was charged.", 5),
+  upstream_invalid_reply: transient(
+    503,
+    "The service behind the operation answered with something else than it promises. Nothing was charged.",
+    60
+  ),
   upstream_not_configured: permanent(503, "The operation is not set up at this host. Nothing was charged.", 3600),
   operation_not_priced: permanent(503, "The operation has no price yet, so it cannot be called.", 3600),
   account_unavailable: permanent(503, "The account cannot be read at this host. Nothing was charged.", 60),

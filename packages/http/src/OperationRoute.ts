@@ -164,6 +164,7 @@ const success = (
       ...headersOf(reply, exchange),
       ...(isPending ? { "retry-after": String(reply.retryAfter ?? POLL_AFTER) } : {}),
       ...(reply.page === undefined ? {} : { link: linkOf(request.url, reply.page) }),
+      ...(reply.cache === undefined ? {} : { "x-cache": reply.cache }),
       ...(waited === undefined ? {} : { "preference-applied": `wait=${waited}` })
     }
   })

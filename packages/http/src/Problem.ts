@@ -206,7 +206,12 @@ const PROBLEMS: Problems = {
   ReplyUnavailable: plain("reply_unavailable", "The reply to this Idempotency-Key was not kept. The call does not run again."),
 
   // upstreams, stores and this server
-  UpstreamUnavailable: plain("upstream_unavailable", "The service behind this operation is unavailable. Nothing was charged."),
+  UpstreamUnavailable: ({ invalidReply, retryAfter: seconds }) => ({
+    ...(invalidReply === true
+      ? { code: "upstream_invalid_reply", message: "The service behind this operation sent an invalid reply. Nothing was charged." }
+      : { code: "upstream_unavailable", message: "The service behind this operation is unavailable. Nothing was charged." }),
+    ...(seconds === undefined ? {} : { headers: retryAfter(seconds) })
+  }),
   UpstreamNotConfigured: plain("upstream_not_configured", "This operation is not set up at this host. Nothing was charged."),
   MailNotSent: plain("upstream_unavailable", "The mail cannot be sent now."),
   MailNotConfigured: plain("upstream_not_configured", "This host sends no mail, so nobody can sign up or sign in by mail."),

@@ -142,7 +142,7 @@ export const work = Operation.make("test.work", {
       tag: Schema.optionalKey(Schema.Array(Schema.String))
     },
     body: {
-      how: Schema.Literals(["at once", "when told", "throw", "not configured", "pages"]),
+      how: Schema.Literals(["at once", "when told", "throw", "not configured", "not now", "invalid reply", "from cache", "pages"]),
       password: Schema.optionalKey(Schema.String),
       image: Schema.optionalKey(Schema.String),
       deep: Schema.optionalKey(Schema.Unknown)
@@ -152,6 +152,7 @@ export const work = Operation.make("test.work", {
   success: Schema.Struct({ room: Schema.String, times: Schema.Int }),
   secret: ["password"],
   quantity: ({ times = 1 }) => times,
+  cached: true,
   run: Effect.fnUntraced(function* ({ room, times = 1, how }) {
     const { started, interrupted, finish } = yield* Bench
     started.push(room)
@@ -160,6 +161,12 @@ export const work = Operation.make("test.work", {
         throw new Error("a bug in an operation")
       case "not configured":
         return yield* new UpstreamNotConfigured({ upstream: "bench" })
+      case "not now":
+        return yield* new UpstreamUnavailable({ upstream: "bench", reason: "later", isolated: true, retryAfter: 90 })
+      case "invalid reply":
+        return yield* new UpstreamUnavailable({ upstream: "bench", reason: "at 10.0.0.7", isolated: true, invalidReply: true })
+      case "from cache":
+        return { data: { room, times }, cache: "hit" as const }
       case "pages":
         return { data: { room: "x".repeat(1_048_576), times } }
       case "when told":

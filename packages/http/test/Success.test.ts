@@ -38,6 +38,25 @@ describe("an answer", () => {
   )
 
   testing(
+    "from a cache says so, and is charged like any other",
+    Effect.gen(function* () {
+      const { call, account } = yield* host()
+      const { bearer } = yield* account()
+      const asked = (how: string) =>
+        call("/api/v1/test/a/work", {
+          method: "POST",
+          headers: { ...bearer, "content-type": "application/json", "idempotency-key": how.replace(" ", "-") },
+          body: JSON.stringify({ how })
+        })
+      const { headers } = yield* asked("from cache")
+      expect(headers).toMatchObject({ "x-cache": "hit", "x-credits-charged": (yield* asked("at once")).headers["x-credits-charged"] })
+      // A replay asks neither the upstream nor the cache
+      expect((yield* asked("from cache")).headers).not.toHaveProperty("x-cache")
+      expect((yield* asked("at once")).headers).not.toHaveProperty("x-cache")
+    })
+  )
+
+  testing(
     "of a free operation costs nothing, and echoes [] without input",
     Effect.gen(function* () {
       const { call, account } = yield* host()

@@ -12,7 +12,11 @@ export interface Outcome<A> {
   readonly retryAfter?: number
   /** The page, if the reply is one of many. */
   readonly page?: Contract.Page
+  /** Of an operation that is `cached`: a `hit` made no request to its upstream. */
+  readonly cache?: CacheResult
 }
+
+export type CacheResult = "hit" | "miss"
 
 export interface Call<Key extends string, Rt extends Contract.Route, Success extends Schema.Top, E extends OperationError, R>
   extends Contract.Contract<Key, Rt, Success, E, R> {
@@ -24,6 +28,8 @@ export interface Call<Key extends string, Rt extends Contract.Route, Success ext
    * key does not run again, and is told that it succeeded.
    */
   readonly unkept?: true
+  /** It may answer with what an earlier call of any account has read, for as long as the upstream allows. Each call is charged. */
+  readonly cached?: true
   readonly run: (input: Contract.Input<Rt>, caller: Contract.Caller) => Effect.Effect<Outcome<Success["Type"]>, E, R>
   /**
    * For an operation that creates or changes something: finds the outcome of a call whose process died; undefined if the call had no
@@ -47,13 +53,14 @@ export const make = <
 >(
   key: Key,
   options: Contract.Options<O, Success, ECheck, RCheck, RConfigured> &
-    Pick<Call<Key, Contract.RouteOf<O>, Success, ERun, RRun>, "run" | "unkept" | "waits"> &
+    Pick<Call<Key, Contract.RouteOf<O>, Success, ERun, RRun>, "run" | "cached" | "unkept" | "waits"> &
     Pick<Call<Key, Contract.RouteOf<O>, Success, ERecover, RRecover>, "recover">
 ): Call<Key, Contract.RouteOf<O>, Success, ERun | ECheck | ERecover, RRun | RCheck | RRecover | RConfigured> => ({
   ...Contract.make(key, options, "30 seconds"),
   _tag: "Call",
   run: options.run,
   ...(options.waits === undefined ? {} : { waits: options.waits }),
+  ...(options.cached === undefined ? {} : { cached: options.cached }),
   ...(options.unkept === undefined ? {} : { unkept: options.unkept }),
   ...(options.recover === undefined ? {} : { recover: options.recover })
 })

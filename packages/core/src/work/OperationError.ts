@@ -25,7 +25,11 @@ export class UpstreamUnavailable extends Schema.TaggedError<UpstreamUnavailable>
    * The failure concerns this request only, such as a third party's server that does not answer. It does not count for the circuit:
    * otherwise one caller could open the circuit for all with five requests that fail.
    */
-  isolated: Schema.optionalKey(Schema.Boolean)
+  isolated: Schema.optionalKey(Schema.Boolean),
+  /** Seconds after which the upstream may answer again, where it said so. */
+  retryAfter: Schema.optionalKey(Schema.Int),
+  /** The upstream answered, but not in the form that its interface promises. */
+  invalidReply: Schema.optionalKey(Schema.Boolean)
 }) {
   override get message(): string {
     return `The service behind ${this.upstream} failed: ${this.reason}`

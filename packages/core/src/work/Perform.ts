@@ -78,12 +78,13 @@ export const encode = <A>(
 ): Effect.Effect<Done, OperationFailed> =>
   Effect.try({
     try: () => {
-      const { data, page, quantity, retryAfter } = outcome
+      const { cache, data, page, quantity, retryAfter } = outcome
       return {
         data: JSON.stringify(encoderOf(success)(data)),
         ...(quantity === undefined ? {} : { quantity }),
         ...(retryAfter === undefined ? {} : { retryAfter }),
-        ...(page === undefined ? {} : { page })
+        ...(page === undefined ? {} : { page }),
+        ...(cache === undefined ? {} : { cache })
       }
     },
     catch: (error) => new OperationFailed({ operation: key, reason: `its result does not match its schema: ${String(error)}` })

@@ -185,7 +185,11 @@ const ofOperation = (
           : {
               ...open(response),
               description: summary,
-              headers: headersOf([...Headers.successHeaders(isPublic), ...(isJob ? Headers.jobHeaders : waits ? Headers.waitHeaders : [])]),
+              headers: headersOf([
+                ...Headers.successHeaders(isPublic),
+                ...(isJob ? Headers.jobHeaders : waits ? Headers.waitHeaders : []),
+                ...(operation._tag === "Call" && operation.cached === true ? Headers.cacheHeaders : [])
+              ]),
               content: {
                 "application/json": {
                   schema: lenient(response.content["application/json"].schema),

@@ -47,6 +47,11 @@ export const RESPONSE_HEADERS = {
   "WWW-Authenticate": text("RFC 6750.", "Bearer"),
   Allow: text("The methods that the path takes.", "GET"),
   "Preference-Applied": text("The longest time, in seconds, that the answer waited.", "wait=20"),
+  "X-Cache": text(
+    "`hit`: the answer made no request to the service behind the operation, which allows its answers to be kept for a while. The call is charged all the same.",
+    "miss",
+    { enum: ["hit", "miss"] }
+  ),
   ETag: text("Identifies the bytes of the file.", '"3f5a7c9b1d2e"'),
   "Accept-Ranges": text("The client may request parts of the file.", "bytes", { const: "bytes" }),
   "Content-Disposition": text(
@@ -92,6 +97,9 @@ export const jobHeaders: ReadonlyArray<ResponseHeader> = ["Retry-After", "Prefer
 
 /** The headers of answers that may wait. */
 export const waitHeaders: ReadonlyArray<ResponseHeader> = ["Preference-Applied"]
+
+/** The headers of answers that may come from a cache. */
+export const cacheHeaders: ReadonlyArray<ResponseHeader> = ["X-Cache"]
 
 /** The headers of a download. */
 export const fileHeaders: ReadonlyArray<ResponseHeader> = [...ALWAYS, ...RATE, "ETag", "Accept-Ranges", "Content-Disposition"]

@@ -34,6 +34,7 @@ const CLASSES: Readonly<Record<ErrorCode, Failure["_tag"]>> = {
   internal_error: "Unavailable",
   operation_failed: "Unavailable",
   upstream_unavailable: "Unavailable",
+  upstream_invalid_reply: "Unavailable",
   upstream_not_configured: "Unavailable",
   operation_not_priced: "Unavailable",
   account_unavailable: "Unavailable",

@@ -4,8 +4,8 @@ import { Clock, Duration, Effect, Redacted, Result, Schema, Semaphore } from "ef
 import { type HttpClient, HttpClientRequest } from "effect/http"
 import * as ByteService from "../shared/ByteService.ts"
 import { below, type ExchangeLimits } from "../shared/JsonService.ts"
+import * as Retries from "../shared/Retries.ts"
 import { Problem, Token } from "./PayPalModel.ts"
-import * as Retries from "./Retries.ts"
 
 const { GatewayRefused, GatewayUnavailable } = PaymentGateway
 

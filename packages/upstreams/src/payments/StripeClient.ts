@@ -5,7 +5,7 @@ import { type HttpClient, HttpClientRequest } from "effect/http"
 import Stripe from "stripe"
 import * as ByteService from "../shared/ByteService.ts"
 import type { ExchangeLimits } from "../shared/JsonService.ts"
-import * as Retries from "./Retries.ts"
+import * as Retries from "../shared/Retries.ts"
 
 const { GatewayRefused, GatewayUnavailable } = PaymentGateway
 

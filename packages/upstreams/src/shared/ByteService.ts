@@ -23,6 +23,8 @@ export interface Options {
   readonly byteLimit: number
 }
 
+const BODILESS: ReadonlySet<number> = new Set([204, 205, 304])
+
 export const make = (options: Options): Effect.Effect<Ask, never, HttpClient.HttpClient> => makeReading(options, Effect.succeed)
 
 /** {@link make} with `read`, which interprets a reply. A failure of `read` is also the span's. */
@@ -30,16 +32,20 @@ export const makeReading = <A, E>(options: Options, read: (reply: Reply) => Effe
   Effect.gen(function* () {
     const client = yield* HttpClient.HttpClient
     const unavailable = (reason: string) => new UpstreamUnavailable({ upstream: options.upstream, reason })
+    const invalid = (reason: string) => new UpstreamUnavailable({ upstream: options.upstream, reason, invalidReply: true })
     const broken = (error: HttpClientError.HttpClientError) => unavailable(Wire.reasonOf(error))
 
     const exchange = Effect.fnUntraced(function* (request: HttpClientRequest.HttpClientRequest) {
-      const { status, headers, stream } = yield* Effect.mapError(Wire.send(client, request), broken)
+      const response = yield* Effect.mapError(Wire.send(client, request), broken)
+      const { status, headers } = response
+      // Their `stream` is an error, as they have no body
+      const stream = BODILESS.has(status) ? Stream.empty : response.stream
       const pieces: Array<Uint8Array> = []
       let size = 0
       yield* Stream.runForEach(Stream.mapError(stream, broken), (piece) => {
         pieces.push(piece)
         size += piece.byteLength
-        return size > options.byteLimit ? Effect.fail(unavailable(`its reply exceeds ${options.byteLimit} bytes`)) : Effect.void
+        return size > options.byteLimit ? Effect.fail(invalid(`its reply exceeds ${options.byteLimit} bytes`)) : Effect.void
       })
       return { status, headers, bytes: Buffer.concat(pieces, size) }
     })
@@ -65,6 +71,6 @@ export const decoder = <A>(
   return ({ bytes }) =>
     Effect.mapError(
       decode(new TextDecoder().decode(bytes)),
-      (error) => new UpstreamUnavailable({ upstream, reason: `its reply is malformed${placesOf(error)}` })
+      (error) => new UpstreamUnavailable({ upstream, reason: `its reply is malformed${placesOf(error)}`, invalidReply: true })
     )
 }

@@ -24,13 +24,16 @@ export const make = <A, E>(
   }
 ) =>
   Effect.suspend(() => {
-    const decode = ByteService.decoder(options.upstream, options.reply, placesOf)
+    const decode = decoder(options.upstream, options.reply)
     return ByteService.makeReading(
       options,
       (reply): Effect.Effect<A, E | UpstreamUnavailable> =>
         reply.status === 200 ? decode(reply) : Effect.fail(options.refusal(reply.status))
     )
   })
+
+/** Decodes a reply. The reason of a failure names the malformed places, without the values. */
+export const decoder = <A>(upstream: string, shape: Schema.Decoder<A>) => ByteService.decoder(upstream, shape, placesOf)
 
 const format = SchemaIssue.makeFormatterStandardSchemaV1()
 

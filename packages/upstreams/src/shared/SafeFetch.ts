@@ -3,8 +3,9 @@
  * connection goes to a checked address, so a later change of DNS has no effect. Each redirect is checked in the same way.
  */
 import { InvalidInput, UpstreamUnavailable } from "@millrace/core"
-import { type Duration, Effect } from "effect"
+import { type Duration, Effect, Result } from "effect"
 import { request } from "undici"
+import * as CheckedUrl from "./CheckedUrl.ts"
 import { agentTo } from "./PinnedAgent.ts"
 import * as PinnedHost from "./PinnedHost.ts"
 
@@ -26,13 +27,6 @@ export interface Options extends PinnedHost.Options {
   readonly ports?: ReadonlyArray<number>
 }
 
-const SCHEMES: ReadonlyMap<string, number> = new Map([
-  ["http:", 80],
-  ["https:", 443]
-])
-
-const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
-
 type Failure = InvalidInput | UpstreamUnavailable
 
 /**
@@ -46,19 +40,14 @@ export const make = ({
   byteLimit,
   timeLimit,
   redirects = 3,
-  ports = [...SCHEMES.values()],
+  ports = CheckedUrl.PORTS,
   ...host
 }: Options): ((address: string) => Effect.Effect<Uint8Array, Failure>) => {
   const invalid = (message: string) => new InvalidInput({ field, message: `${field} ${message}` })
   const unavailable = (reason: string) => new UpstreamUnavailable({ upstream: UPSTREAM, reason, isolated: true })
 
-  const parse = (address: string, base?: URL): Effect.Effect<URL, InvalidInput> => {
-    const url = URL.parse(address, base?.href)
-    const port = url === null ? undefined : url.port === "" ? SCHEMES.get(url.protocol) : Number(url.port)
-    if (url === null || port === undefined || !SCHEMES.has(url.protocol)) return Effect.fail(invalid("must be an http or https address"))
-    if (url.username !== "" || url.password !== "") return Effect.fail(invalid("must not bear credentials"))
-    return ports.includes(port) ? Effect.succeed(url) : Effect.fail(invalid(`must be at port ${ports.join(" or ")}`))
-  }
+  const parse = (address: string, base?: URL): Effect.Effect<URL, InvalidInput> =>
+    Effect.fromResult(Result.mapError(CheckedUrl.parse(address, ports, base), invalid))
 
   const checked = (url: URL) =>
     Effect.mapError(PinnedHost.addressesOf(url, host), (trouble) =>
@@ -72,7 +61,7 @@ export const make = ({
       catch: (cause) => unavailable(cause instanceof Error ? cause.message : String(cause))
     })
     if (answer.status === 200) return answer.bytes === undefined ? yield* invalid(`leads to more than ${byteLimit} bytes`) : answer.bytes
-    if (REDIRECTS.has(answer.status) && answer.location !== undefined) return yield* parse(answer.location, url)
+    if (CheckedUrl.REDIRECTS.has(answer.status) && answer.location !== undefined) return yield* parse(answer.location, url)
     if (answer.status >= 500 || answer.status === 429) return yield* unavailable(`it answered with status ${answer.status}`)
     return yield* invalid(`answers with status ${answer.status}`)
   })

@@ -10,6 +10,7 @@ import { request } from "undici"
 import { agentTo } from "../shared/PinnedAgent.ts"
 import * as PinnedHost from "../shared/PinnedHost.ts"
 import { isPublic } from "../shared/PublicAddress.ts"
+import * as RetryAfter from "../shared/RetryAfter.ts"
 
 export interface Options extends Pick<PinnedHost.Options, "resolve"> {
   /**
@@ -85,7 +86,7 @@ const post = async (
     })
     // An unread body emits an error when the agent is destroyed: ignore it
     body.on("error", () => undefined)
-    return { status: statusCode, retryAfter: millisOf(headers["retry-after"], message.at) }
+    return { status: statusCode, retryAfter: RetryAfter.millisOf(headers["retry-after"], message.at) }
   } finally {
     await agent.destroy()
   }
@@ -97,11 +98,3 @@ const signed = ({ at, body, id, secrets }: WebhookMessage): Readonly<Record<stri
   "webhook-timestamp": String(Math.floor(at / 1000)),
   "webhook-signature": secrets.map((secret) => new Webhook(Redacted.value(secret)).sign(id, new Date(at), body)).join(" ")
 })
-
-/** Milliseconds of a `Retry-After`, which is in seconds or a date (RFC 9110, 10.2.3). Undefined if it is neither. */
-const millisOf = (header: string | ReadonlyArray<string> | undefined, now: number): number | undefined => {
-  if (typeof header !== "string") return undefined
-  if (/^\d{1,9}$/u.test(header)) return Number(header) * 1000
-  const date = Date.parse(header)
-  return Number.isNaN(date) ? undefined : Math.max(0, date - now)
-}

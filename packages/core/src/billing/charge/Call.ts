@@ -8,6 +8,7 @@ import type { Committed, Ledger } from "../../ledger/Ledger.ts"
 import * as Lots from "../../ledger/Lots.ts"
 import * as Money from "../../Money.ts"
 import type { VaultFailure } from "../../vault/Vault.ts"
+import type { CacheResult } from "../../work/CallOperation.ts"
 import type { Page, Requester } from "../../work/Contract.ts"
 import type { Download } from "../../work/FileOperation.ts"
 import type { Any } from "../../work/Operation.ts"
@@ -77,6 +78,8 @@ export interface Reply {
   readonly retryAfter?: number
   /** The page, if the reply is one of many. */
   readonly page?: Page
+  /** Whether the reply made a request to its upstream; absent in a replay, and where the operation is not `cached`. */
+  readonly cache?: CacheResult
   /** The job that the call became. It is charged once it has succeeded; until then its cost is held. */
   readonly job?: { readonly id: string }
   /** The file, if the operation replies with one. */

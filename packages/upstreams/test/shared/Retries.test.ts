@@ -2,7 +2,7 @@ import { UpstreamUnavailable } from "@millrace/core"
 import { Result } from "effect"
 import fc from "fast-check"
 import { describe, expect, test } from "vitest"
-import { waitAfter } from "../../src/payments/Retries.ts"
+import { waitAfter } from "../../src/shared/Retries.ts"
 
 const NOW = Date.parse("2026-09-21T10:00:00Z")
 

@@ -2,7 +2,8 @@
 import type { UpstreamUnavailable } from "@millrace/core"
 import { Clock, Duration, Effect, Result } from "effect"
 import type { HttpClientRequest } from "effect/http"
-import type { Ask, Reply } from "../shared/ByteService.ts"
+import type { Ask, Reply } from "./ByteService.ts"
+import * as RetryAfter from "./RetryAfter.ts"
 
 export interface Options {
   /** How often a request is repeated; twice by default. */
@@ -11,7 +12,7 @@ export interface Options {
   readonly retryDelay?: Duration.Input
 }
 
-/** A gateway that asks for a longer wait is asked later, by whoever looks after open payments. */
+/** A service that asks for a longer wait is not asked again here. */
 const LONGEST_WAIT = Duration.toMillis("10 seconds")
 
 /** Repeats a request without an answer, and one whose answer asks for it. Returns the last answer, whatever its status. */
@@ -35,21 +36,16 @@ const outcomeOf = (ask: Ask, request: HttpClientRequest.HttpClientRequest) =>
 
 /** Milliseconds to wait before the request is repeated; undefined if it is not. */
 export const waitAfter = (outcome: Outcome, delay: number, now: number): number | undefined => {
-  if (Result.isFailure(outcome)) return delay
+  if (Result.isFailure(outcome)) return isFinal(outcome.failure) ? undefined : delay
   const { headers, status } = outcome.success
   if (!asksForRetry(status, headers["stripe-should-retry"])) return undefined
-  const wait = Math.max(delay, retryAfter(headers["retry-after"], now))
+  const wait = Math.max(delay, RetryAfter.millisOf(headers["retry-after"], now) ?? 0)
   return wait <= LONGEST_WAIT ? wait : undefined
 }
+
+/** The same request would have the same reply, or whoever failed it knows when to come again. */
+const isFinal = ({ invalidReply, retryAfter }: UpstreamUnavailable): boolean => invalidReply === true || retryAfter !== undefined
 
 /** Stripe says itself whether to repeat. 409: another request with the same key, or for the same object, is under way. */
 const asksForRetry = (status: number, advice: string | undefined): boolean =>
   status >= 400 && (advice === "true" || (advice !== "false" && (status === 409 || status === 429 || status >= 500)))
-
-/** Milliseconds by the header `Retry-After`, which has seconds or a date (RFC 9110, 10.2.3); 0 without it. */
-const retryAfter = (value: string | undefined, now: number): number => {
-  if (value === undefined) return 0
-  if (/^\d{1,9}$/u.test(value)) return Number(value) * 1_000
-  const time = Date.parse(value)
-  return Number.isNaN(time) ? 0 : Math.max(0, time - now)
-}
