@@ -29,7 +29,7 @@ Demo account ${account} with ${credits}. Its key, new with each start:
 
   ${key}
 
-The web tool, where the key signs in: ${url}
+The web tool, where the key signs in: ${named(url)}
 
 Three calls to paste; X-Credits-Charged and X-Credits-Balance say what each cost and what is left:
 
@@ -39,3 +39,6 @@ curl -i ${url}/api/v1/bin/45717360 -H 'Authorization: Bearer ${key}'
 
 curl -i ${url}/api/v1/account/billing -H 'Authorization: Bearer ${key}'
 `
+
+/** Passkeys belong to a host name, which a browser on this machine has for it. */
+const named = (url: string): string => url.replace("//127.0.0.1:", "//localhost:")
