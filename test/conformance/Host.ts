@@ -2,6 +2,7 @@
 import {
   AuthThrottle,
   Checkout,
+  CodeHost,
   Credits,
   Decisions,
   Image,
@@ -34,6 +35,7 @@ import {
   CardTypeBinDirectory,
   DnsClient,
   DnsEmailValidator,
+  GitHubCodeHost,
   HarperGrammarChecker,
   SharpImageInspector,
   UrlImageDownloader
@@ -41,7 +43,9 @@ import {
 import { MailParser } from "@millrace/upstreams/mail"
 import { Effect, Layer, Logger, Redacted, type Scope, Stream } from "effect"
 import { test } from "vitest"
+import * as GitHubServer from "../../packages/upstreams/test/codehost/GitHubServer.ts"
 import * as NameServer from "../../packages/upstreams/test/dns/NameServer.ts"
+import * as LocalService from "../../packages/upstreams/test/shared/LocalService.ts"
 import { prose } from "./Row.ts"
 
 const api = Api.make(Api.standard)
@@ -139,8 +143,13 @@ const reachable = (isDown: () => boolean) =>
 
 const blobs = MemoryBlobStore.layer.pipe(Layer.provide(Vault.Vault.layer))
 
+interface Servers {
+  readonly nameServer: string
+  readonly codeHost: URL
+}
+
 const services = (
-  nameServer: string,
+  { codeHost, nameServer }: Servers,
   { isConfigured = true, isDown = () => false, rateLimit = { limit: UNLIMITED, window: 60 } }: Options
 ) =>
   Layer.mergeAll(Readiness.Readiness.layer(), AuthThrottle.layer({ failures: UNLIMITED })).pipe(
@@ -156,6 +165,7 @@ const services = (
           Layer.provide(blobs),
           Layer.provide(Vault.Vault.layer)
         ),
+        isConfigured ? GitHubCodeHost.layer({ baseUrl: codeHost }) : CodeHost.CodeHost.unconfigured,
         isConfigured ? ManualGateway.layer() : Layer.empty,
         isConfigured ? SmsReceiver.layer([NUMBER]).pipe(Layer.provide(Vault.Vault.layer)) : SmsReceiver.unconfigured,
         isConfigured ? Layer.merge(EspeakSpeechSynthesizer.layer(), images) : nobody,
@@ -199,7 +209,8 @@ const incoming = (subject: string) => ({
 /** Serves for as long as the scope is open. */
 export const hostWith = Effect.fnUntraced(function* (options: Options) {
   const { address } = yield* NameServer.serve(script)
-  const context = yield* Layer.build(services(address, options))
+  const { url: codeHost } = yield* LocalService.serve(GitHubServer.answer())
+  const context = yield* Layer.build(services({ nameServer: address, codeHost }, options))
   const run = Effect.provideContext(context)
   if (options.isConfigured !== false) yield* run(ProxyNodes.use(({ keep }) => keep("node_1", proxyNode)))
   if (options.isConfigured !== false) yield* run(SmsReceiver.use((receiver) => receiver.receive(SMS)))

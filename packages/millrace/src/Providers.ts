@@ -1,9 +1,10 @@
 /** Upstreams that need a provider: which of them, and where, by settings. Without one, an operation answers that it is not set up. */
-import { Image, Speech } from "@millrace/core"
+import { CodeHost, Image, Speech } from "@millrace/core"
 import {
   Automatic1111ImageGenerator,
   ComfyUiImageGenerator,
   DnsClient,
+  GitHubCodeHost,
   LibreTranslateTranslator,
   OpenAiImageGenerator,
   OpenAiSpeechSynthesizer
@@ -30,10 +31,15 @@ const ESPEAK = "espeak"
 
 const speechOf = (text: string) => (text === ESPEAK ? ESPEAK : provider(["openai"])(text))
 const imagesOf = provider(["openai", "automatic1111", "comfyui"])
-const translatorOf = (text: string) => (/^https?:/u.test(text) && URL.canParse(text) ? new URL(text) : undefined)
+const OFF = "off"
+
+const addressOf = (text: string) => (/^https?:/u.test(text) && URL.canParse(text) ? new URL(text) : undefined)
+const codeHostOf = (text: string) => (text === OFF ? OFF : addressOf(text))
+const translatorOf = addressOf
 
 const SPEECH = "espeak, or such as openai:https://api.openai.com/v1"
 const IMAGES = "such as openai:https://api.openai.com/v1"
+const CODE_HOST = "off, or such as https://api.github.com"
 const TRANSLATE = "such as https://libretranslate.com"
 
 export const flags = {
@@ -51,6 +57,11 @@ export const flags = {
     "translate",
     "Address of a LibreTranslate server that translates prompts; MILLRACE_TRANSLATE_KEY if it needs a key",
     { metavar: "url", parse: translatorOf, expected: TRANSLATE, secret: true }
+  ),
+  codeHost: Setting.optional(
+    "code-host",
+    "Address of GitHub's API, of github.com when left out, or of an Enterprise Server; MILLRACE_CODE_HOST_TOKEN raises its limits",
+    { metavar: "off|url", parse: codeHostOf, expected: CODE_HOST, secret: true }
   )
 }
 
@@ -58,10 +69,11 @@ export interface Choice {
   readonly speech: Option.Option<typeof ESPEAK | Provider<"openai">>
   readonly images: Option.Option<Provider<"openai" | "automatic1111" | "comfyui">>
   readonly translate: Option.Option<URL>
+  readonly codeHost: Option.Option<typeof OFF | URL>
 }
 
 /** The providers that a host of the library names, in the words of the command line. */
-export const choiceOf = ({ dnsServers = [], images, speech, translate }: Words): Effect.Effect<Choice, CommandFailed> => {
+export const choiceOf = ({ codeHost, dnsServers = [], images, speech, translate }: Words): Effect.Effect<Choice, CommandFailed> => {
   const one = <A>(option: string, text: string | undefined, parse: (text: string) => A | undefined, expected: string) => {
     if (text === undefined) return Effect.succeed(Option.none<A>())
     const parsed = parse(text)
@@ -74,7 +86,8 @@ export const choiceOf = ({ dnsServers = [], images, speech, translate }: Words):
   return Effect.all({
     speech: one("speech", speech, speechOf, SPEECH),
     images: one("images", images, imagesOf, IMAGES),
-    translate: one("translate", translate, translatorOf, TRANSLATE)
+    translate: one("translate", translate, translatorOf, TRANSLATE),
+    codeHost: one("codeHost", codeHost, codeHostOf, CODE_HOST)
   })
 }
 
@@ -82,6 +95,7 @@ interface Words {
   readonly speech?: string
   readonly images?: string
   readonly translate?: string
+  readonly codeHost?: string
   readonly dnsServers?: ReadonlyArray<string>
 }
 
@@ -101,7 +115,8 @@ const byVariable = <A>(variable: string, parse: (text: string) => A | undefined,
 export const byEnvironment = Effect.all({
   speech: byVariable("MILLRACE_SPEECH", speechOf, SPEECH),
   images: byVariable("MILLRACE_IMAGES", imagesOf, IMAGES),
-  translate: byVariable("MILLRACE_TRANSLATE", translatorOf, TRANSLATE)
+  translate: byVariable("MILLRACE_TRANSLATE", translatorOf, TRANSLATE),
+  codeHost: byVariable("MILLRACE_CODE_HOST", codeHostOf, CODE_HOST)
 })
 
 const keyOf = (variable: string) =>
@@ -148,5 +163,20 @@ const translator = Effect.fnUntraced(function* (choice: Choice["translate"]) {
   return LibreTranslateTranslator.layer({ baseUrl: choice.value, ...(yield* keyOf("MILLRACE_TRANSLATE_KEY")) })
 })
 
+const codeHost = Effect.fnUntraced(function* (choice: Choice["codeHost"]) {
+  const baseUrl = Option.getOrUndefined(choice)
+  if (baseUrl === OFF) return CodeHost.CodeHost.unconfigured
+  const token = Option.getOrUndefined(yield* Config.Redacted("MILLRACE_CODE_HOST_TOKEN").pipe(Config.option))
+  return GitHubCodeHost.layer({
+    ...(baseUrl === undefined ? {} : { baseUrl }),
+    ...(token === undefined ? {} : { token })
+  })
+})
+
 export const layer = (choice: Choice) =>
-  Layer.mergeAll(Layer.unwrap(speech(choice.speech)), Layer.unwrap(images(choice.images)), Layer.unwrap(translator(choice.translate)))
+  Layer.mergeAll(
+    Layer.unwrap(speech(choice.speech)),
+    Layer.unwrap(images(choice.images)),
+    Layer.unwrap(translator(choice.translate)),
+    Layer.unwrap(codeHost(choice.codeHost))
+  )

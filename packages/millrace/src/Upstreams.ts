@@ -1,5 +1,18 @@
 /** The operations of the server, and the upstreams that do their work. */
-import type { Bin, BlobStore, Dns, Email, Grammar, Image, Inboxes, MailReceiver, SmsReceiver, Speech, Topics } from "@millrace/core"
+import type {
+  Bin,
+  BlobStore,
+  CodeHost,
+  Dns,
+  Email,
+  Grammar,
+  Image,
+  Inboxes,
+  MailReceiver,
+  SmsReceiver,
+  Speech,
+  Topics
+} from "@millrace/core"
 import { Api } from "@millrace/http"
 import {
   BundledTopicLibrary,
@@ -32,6 +45,7 @@ const GRAMMAR_IDLE = "5 minutes"
 
 type Upstreams =
   | Bin.BinDirectory
+  | CodeHost.CodeHost
   | Dns.DnsResolver
   | Email.EmailValidator
   | Grammar.GrammarChecker

@@ -11,6 +11,7 @@ import * as AccountLimits from "./AccountLimits.ts"
 import * as Billing from "./Billing.ts"
 import * as Bin from "./Bin.ts"
 import * as CatalogOperations from "./CatalogOperations.ts"
+import * as CodeHost from "./CodeHost.ts"
 import * as Dns from "./Dns.ts"
 import * as Email from "./Email.ts"
 import * as EmailJobs from "./EmailJobs.ts"
@@ -102,7 +103,13 @@ export const groups = {
   ]),
   audio: group("Text to speech, as jobs.", [SpeechJobs.synthesize, SpeechJobs.read, SpeechJobs.cancel, SpeechJobs.download, Speech.voices]),
   verification: group("Verification codes that arrive at public phone numbers of this host. For testing only.", [Verification.wait]),
-  proxies: group("Proxy sessions, and where there are nodes.", [Proxies.locations, Proxies.createSession])
+  proxies: group("Proxy sessions, and where there are nodes.", [Proxies.locations, Proxies.createSession]),
+  codehost: group("Public users and repositories of a platform that hosts code, and what users did there.", [
+    CodeHost.user,
+    CodeHost.searchRepositories,
+    CodeHost.activity,
+    CodeHost.repository
+  ])
 }
 
 /** All of them, in the order of the groups. */

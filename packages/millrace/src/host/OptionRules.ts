@@ -22,6 +22,8 @@ const PROVIDERS: Given.Rules = {
   imagesKey: Given.text("the key as text"),
   translate: Given.text("the address of a LibreTranslate server"),
   translateKey: Given.text("the key as text"),
+  codeHost: Given.text('"off", or the address of GitHub\'s API'),
+  codeHostToken: Given.text("the token as text"),
   binFile: Given.text("the path of a CSV file"),
   dnsServers: Given.texts('an array such as ["9.9.9.9"]')
 }

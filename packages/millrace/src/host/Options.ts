@@ -136,6 +136,10 @@ export interface Providers {
   /** The address of a LibreTranslate server, which translates prompts. */
   readonly translate?: string
   readonly translateKey?: string
+  /** The address of GitHub's API, or of an Enterprise Server: that of github.com by default. `off`: nobody is asked. */
+  readonly codeHost?: string
+  /** A token of the code host raises its limits. What it alone could see is never returned. */
+  readonly codeHostToken?: string
   /** A CSV of BIN ranges: `bin,scheme,type,brand,country,bank`. Without one, a lookup tells only scheme and brand. */
   readonly binFile?: string
   /** Name servers, such as `9.9.9.9` or `[2001:db8::1]:5353`: those of the system by default. */

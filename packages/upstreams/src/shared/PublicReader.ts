@@ -33,11 +33,7 @@ export interface Request extends GuardedExchange.Request {
   readonly bucket?: string
 }
 
-/** What was read. */
-export interface Read<A> {
-  readonly data: A
-  /** A hit made no request to the upstream. */
-  readonly cache: Operation.CacheResult
+export interface Read<A> extends Operation.Read<A> {
   readonly headers: Reply["headers"]
 }
 
@@ -46,12 +42,13 @@ export interface Reader {
   readonly read: (request: Request) => Effect.Effect<Read<Reply>, GuardedExchange.Refused | UpstreamUnavailable>
   /**
    * The decoded body of a reply. `NotFound` if there is no such resource, or if no such host of a caller. `UpstreamUnavailable` for all else:
-   * with `invalidReply` if the body does not match the schema.
+   * with `invalidReply` if the body does not match the schema. `refusal` may tell an error of its own from a reply.
    */
-  readonly json: <A>(
+  readonly json: <A, E = never>(
     shape: Schema.Decoder<A>,
-    resource: string
-  ) => (request: Request) => Effect.Effect<Read<A>, NotFound | UpstreamUnavailable>
+    resource: string,
+    refusal?: (reply: Reply) => E | undefined
+  ) => (request: Request) => Effect.Effect<Read<A>, E | NotFound | UpstreamUnavailable>
 }
 
 /** Milliseconds to leave an upstream alone that does not say for how long. */
@@ -77,14 +74,16 @@ export const make = Effect.fnUntraced(function* (given: Options) {
   }
   const reader: Reader = {
     read: (request) => Effect.suspend(() => (request.body === undefined ? readKept(reading, request) : readAnew(reading, request))),
-    json: <A>(shape: Schema.Decoder<A>, resource: string) => {
+    json: <A, E>(shape: Schema.Decoder<A>, resource: string, refusal: (reply: Reply) => E | undefined = () => undefined) => {
       const decode = JsonService.decoder(options.upstream, shape)
+      const decoded = (reply: Reply): Effect.Effect<A, E | NotFound | UpstreamUnavailable> => {
+        const refused = refusal(reply)
+        return refused === undefined ? Effect.flatMap(succeeded(reading, resource, reply), decode) : Effect.fail(refused)
+      }
       return (request: Request) =>
         reader.read(request).pipe(
           Effect.catchTag("Refused", () => Effect.fail(refused(options, resource))),
-          Effect.flatMap(({ data: reply, ...read }) =>
-            Effect.map(Effect.flatMap(succeeded(reading, resource, reply), decode), (data): Read<A> => ({ ...read, data }))
-          ),
+          Effect.flatMap(({ data: reply, ...read }) => Effect.map(decoded(reply), (data): Read<A> => ({ ...read, data }))),
           Effect.mapError((error) => isolated(options, error))
         )
     }
@@ -161,7 +160,7 @@ const refused = ({ base, upstream }: Options, resource: string): NotFound | Upst
     : new UpstreamUnavailable({ upstream, reason: "it redirects to where nothing may be read", invalidReply: true })
 
 /** What fails at a caller's host says nothing of others. */
-const isolated = <E extends NotFound | UpstreamUnavailable>({ base }: Options, error: E): E | UpstreamUnavailable =>
+const isolated = <E>({ base }: Options, error: E): E | UpstreamUnavailable =>
   base === undefined && error instanceof UpstreamUnavailable ? new UpstreamUnavailable({ ...error, isolated: true }) : error
 
 const GONE: ReadonlySet<number> = new Set([404, 410, 451])
