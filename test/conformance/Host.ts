@@ -46,6 +46,7 @@ import { test } from "vitest"
 import * as GitHubServer from "../../packages/upstreams/test/codehost/GitHubServer.ts"
 import * as NameServer from "../../packages/upstreams/test/dns/NameServer.ts"
 import * as LocalService from "../../packages/upstreams/test/shared/LocalService.ts"
+import * as ShopServer from "../../packages/upstreams/test/storecatalog/ShopServer.ts"
 import { prose } from "./Row.ts"
 
 const api = Api.make(Api.standard)
@@ -146,10 +147,11 @@ const blobs = MemoryBlobStore.layer.pipe(Layer.provide(Vault.Vault.layer))
 interface Servers {
   readonly nameServer: string
   readonly codeHost: URL
+  readonly shop: URL
 }
 
 const services = (
-  { codeHost, nameServer }: Servers,
+  { codeHost, nameServer, shop }: Servers,
   { isConfigured = true, isDown = () => false, rateLimit = { limit: UNLIMITED, window: 60 } }: Options
 ) =>
   Layer.mergeAll(Readiness.Readiness.layer(), AuthThrottle.layer({ failures: UNLIMITED })).pipe(
@@ -159,6 +161,7 @@ const services = (
         HarperGrammarChecker.layer(),
         CardTypeBinDirectory.layer,
         BundledTopicLibrary.layer,
+        ShopServer.catalogsAt(shop, "example.com"),
         DnsEmailValidator.layer,
         Millrace.inboxes({ domain: isConfigured ? "mail.example.com" : undefined }).pipe(
           Layer.provide(MailParser.layer()),
@@ -210,7 +213,8 @@ const incoming = (subject: string) => ({
 export const hostWith = Effect.fnUntraced(function* (options: Options) {
   const { address } = yield* NameServer.serve(script)
   const { url: codeHost } = yield* LocalService.serve(GitHubServer.answer())
-  const context = yield* Layer.build(services({ nameServer: address, codeHost }, options))
+  const { url: shop } = yield* LocalService.serve(ShopServer.answer())
+  const context = yield* Layer.build(services({ nameServer: address, codeHost, shop }, options))
   const run = Effect.provideContext(context)
   if (options.isConfigured !== false) yield* run(ProxyNodes.use(({ keep }) => keep("node_1", proxyNode)))
   if (options.isConfigured !== false) yield* run(SmsReceiver.use((receiver) => receiver.receive(SMS)))

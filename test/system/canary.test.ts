@@ -208,6 +208,10 @@ test("no key, address, label, idempotency key or text of a request is written in
   expect(session.status).toBe(201)
   secrets["proxy"] = JSON.parse(session.body).data.password
 
+  // There is no shop at this machine, whether or not its name server knows the name
+  const shop = "/api/v1/ecommerce/storeplatform/catalog"
+  expect([404, 503]).toContain((await send(`${shop}?domain=${asked}.localhost`)).status)
+  expect((await send(`${shop}?domain=${has("wrong")}%20`)).status).toBe(422)
   const hosted = "/api/v1/social/codehost"
   for (const path of [`users/${asked}`, `users/${asked}/activity`, `repos/${asked}/${asked}`])
     expect((await send(`${hosted}/${path}`)).status).toBe(404)

@@ -11,6 +11,7 @@ import type {
   MailReceiver,
   SmsReceiver,
   Speech,
+  StoreCatalog,
   Topics
 } from "@millrace/core"
 import { Api } from "@millrace/http"
@@ -20,6 +21,7 @@ import {
   DnsClient,
   DnsEmailValidator,
   HarperGrammarChecker,
+  ProductsJsonCatalogs,
   SharpImageInspector,
   UrlImageDownloader
 } from "@millrace/upstreams"
@@ -57,6 +59,7 @@ type Upstreams =
   | MailReceiver
   | SmsReceiver
   | Speech.SpeechSynthesizer
+  | StoreCatalog.StoreCatalogs
   | Topics.TopicLibrary
 
 /** `sms`: what receives text messages. An operation whose upstream is missing here does not compile where it is served. */
@@ -73,6 +76,7 @@ export const layer = <Needs>(
     HarperGrammarChecker.layer({ idleLimit: GRAMMAR_IDLE }),
     binFile === undefined ? CardTypeBinDirectory.layer : CardTypeBinDirectory.layerFile(binFile),
     BundledTopicLibrary.layer,
+    ProductsJsonCatalogs.layer(),
     DnsEmailValidator.layer.pipe(Layer.provideMerge(resolver)),
     MailSettings.layer(mail).pipe(Layer.provide(resolver))
   )

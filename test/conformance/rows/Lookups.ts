@@ -30,7 +30,8 @@ export const lookups: ReadonlyArray<Row> = [
   }),
   row("GET", "/ecommerce/storeplatform/catalog", "storeCatalog.read", {
     query: {
-      domain: domain({ required: true, maxLength: 255 }),
+      // No name has more than 253 characters, so the longest is of no domain
+      domain: domain({ required: true, maxLength: 255, ofLength: null, malformed: ["two words", "192.0.2.1", "https://example.com"] }),
       limit: integer({ minimum: 1, maximum: 250 }),
       page: integer({ minimum: 1, maximum: 10_000 })
     },

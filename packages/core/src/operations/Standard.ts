@@ -22,6 +22,7 @@ import * as Keys from "./Keys.ts"
 import * as Proxies from "./Proxies.ts"
 import * as Speech from "./Speech.ts"
 import * as SpeechJobs from "./SpeechJobs.ts"
+import * as StoreCatalog from "./StoreCatalog.ts"
 import * as Subscriptions from "./Subscriptions.ts"
 import * as TempMail from "./TempMail.ts"
 import * as Topics from "./Topics.ts"
@@ -104,7 +105,8 @@ export const groups = {
   audio: group("Text to speech, as jobs.", [SpeechJobs.synthesize, SpeechJobs.read, SpeechJobs.cancel, SpeechJobs.download, Speech.voices]),
   verification: group("Verification codes that arrive at public phone numbers of this host. For testing only.", [Verification.wait]),
   proxies: group("Proxy sessions, and where there are nodes.", [Proxies.locations, Proxies.createSession]),
-  codehost: group("Public users and repositories of a platform that hosts code, and what users did there.", [
+  readers: group("Public data of other platforms.", [
+    StoreCatalog.read,
     CodeHost.user,
     CodeHost.searchRepositories,
     CodeHost.activity,

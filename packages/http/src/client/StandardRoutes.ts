@@ -57,6 +57,7 @@ export const STANDARD_ROUTES: Routes<StandardOperation> = {
   "verification.wait": "POST /verify/wait",
   "proxy.locations": "GET /proxy/locations",
   "proxy.createSession": "POST /proxy/sessions",
+  "storeCatalog.read": "GET /ecommerce/storeplatform/catalog",
   "codeHost.user": "GET /social/codehost/users/:username",
   "codeHost.searchRepositories": "GET /social/codehost/repos",
   "codeHost.activity": "GET /social/codehost/users/:username/activity",
