@@ -10,6 +10,7 @@ import {
   Inboxes,
   Jobs,
   KeyRing,
+  Leads,
   Ledger,
   MailReceiver,
   ManualGateway,
@@ -37,6 +38,7 @@ import {
   DnsEmailValidator,
   GitHubCodeHost,
   HarperGrammarChecker,
+  PlacesMapSearch,
   SharpImageInspector,
   UrlImageDownloader
 } from "@millrace/upstreams"
@@ -45,6 +47,7 @@ import { Effect, Layer, Logger, Redacted, type Scope, Stream } from "effect"
 import { test } from "vitest"
 import * as GitHubServer from "../../packages/upstreams/test/codehost/GitHubServer.ts"
 import * as NameServer from "../../packages/upstreams/test/dns/NameServer.ts"
+import * as PlacesServer from "../../packages/upstreams/test/mapsearch/PlacesServer.ts"
 import * as LocalService from "../../packages/upstreams/test/shared/LocalService.ts"
 import * as ShopServer from "../../packages/upstreams/test/storecatalog/ShopServer.ts"
 import { prose } from "./Row.ts"
@@ -148,10 +151,11 @@ interface Servers {
   readonly nameServer: string
   readonly codeHost: URL
   readonly shop: URL
+  readonly map: URL
 }
 
 const services = (
-  { codeHost, nameServer, shop }: Servers,
+  { codeHost, map, nameServer, shop }: Servers,
   { isConfigured = true, isDown = () => false, rateLimit = { limit: UNLIMITED, window: 60 } }: Options
 ) =>
   Layer.mergeAll(Readiness.Readiness.layer(), AuthThrottle.layer({ failures: UNLIMITED })).pipe(
@@ -169,6 +173,7 @@ const services = (
           Layer.provide(Vault.Vault.layer)
         ),
         isConfigured ? GitHubCodeHost.layer({ baseUrl: codeHost }) : CodeHost.CodeHost.unconfigured,
+        isConfigured ? PlacesMapSearch.layer({ baseUrl: map, apiKey: Redacted.make(PlacesServer.KEY) }) : Leads.MapSearch.unconfigured,
         isConfigured ? ManualGateway.layer() : Layer.empty,
         isConfigured ? SmsReceiver.layer([NUMBER]).pipe(Layer.provide(Vault.Vault.layer)) : SmsReceiver.unconfigured,
         isConfigured ? Layer.merge(EspeakSpeechSynthesizer.layer(), images) : nobody,
@@ -214,7 +219,8 @@ export const hostWith = Effect.fnUntraced(function* (options: Options) {
   const { address } = yield* NameServer.serve(script)
   const { url: codeHost } = yield* LocalService.serve(GitHubServer.answer())
   const { url: shop } = yield* LocalService.serve(ShopServer.answer())
-  const context = yield* Layer.build(services({ nameServer: address, codeHost, shop }, options))
+  const { url: map } = yield* LocalService.serve(PlacesServer.answer())
+  const context = yield* Layer.build(services({ nameServer: address, codeHost, shop, map }, options))
   const run = Effect.provideContext(context)
   if (options.isConfigured !== false) yield* run(ProxyNodes.use(({ keep }) => keep("node_1", proxyNode)))
   if (options.isConfigured !== false) yield* run(SmsReceiver.use((receiver) => receiver.receive(SMS)))

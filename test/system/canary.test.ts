@@ -7,6 +7,7 @@ import * as GitHubServer from "../../packages/upstreams/test/codehost/GitHubServ
 import * as NameServer from "../../packages/upstreams/test/dns/NameServer.ts"
 import { DOMAIN, serve as listen } from "../../packages/upstreams/test/mail/Host.ts"
 import * as Mailboxes from "../../packages/upstreams/test/mail/Mailboxes.ts"
+import * as PlacesServer from "../../packages/upstreams/test/mapsearch/PlacesServer.ts"
 import * as LocalService from "../../packages/upstreams/test/shared/LocalService.ts"
 import { canary, isIn } from "./Canary.ts"
 import { millrace } from "./InProcess.ts"
@@ -35,6 +36,13 @@ const nameServer = async (): Promise<string> => {
   const script = (query: NameServer.Query): NameServer.Reply =>
     query.name.startsWith("broken.") ? NameServer.servfail : NameServer.zone({ [query.name]: [NameServer.a("192.0.2.7")] })(query)
   return (await Effect.runPromise(Scope.provide(NameServer.serve(script), scope))).address
+}
+
+/** A map service. */
+const places = async (): Promise<string> => {
+  const scope = Scope.makeUnsafe()
+  onTestFinished(() => Effect.runPromise(Scope.close(scope, Exit.void)))
+  return (await Effect.runPromise(Scope.provide(LocalService.serve(PlacesServer.answer()), scope))).url.href
 }
 
 /** A platform that hosts code, of which one user's page is broken. */
@@ -111,10 +119,10 @@ test("no key, address, label, idempotency key or text of a request is written in
   const server = await serve(
     [
       ...["--store", store, "--log-level", "trace", "--dns-servers", dns, "--metrics-port", "0", "--speech", "espeak"],
-      ...["--code-host", host],
+      ...["--code-host", host, "--map-search", `places:${await places()}`],
       ...["--payments", "manual", "--mail-domain", "inbox.example", ...SMS, "--proxy", "127.0.0.1:0", "--proxy-country", "DE"]
     ],
-    { env: { ...UNLIMITED, MILLRACE_MAIL_RELAY: relay.url } }
+    { env: { ...UNLIMITED, MILLRACE_MAIL_RELAY: relay.url, MILLRACE_MAP_SEARCH_KEY: PlacesServer.KEY } }
   )
   const answers: Array<Answer> = []
   const send = async (path: string, options: Call = {}) => {
@@ -212,6 +220,9 @@ test("no key, address, label, idempotency key or text of a request is written in
   const shop = "/api/v1/ecommerce/storeplatform/catalog"
   expect([404, 503]).toContain((await send(`${shop}?domain=${asked}.localhost`)).status)
   expect((await send(`${shop}?domain=${has("wrong")}%20`)).status).toBe(422)
+  const leads = "/api/v1/local/mapsearch/leads"
+  expect((await send(`${leads}?query=${asked}`)).status).toBe(200)
+  expect((await send(`${leads}?query=${asked}&hl=${has("wrong")}`)).status).toBe(422)
   const hosted = "/api/v1/social/codehost"
   for (const path of [`users/${asked}`, `users/${asked}/activity`, `repos/${asked}/${asked}`])
     expect((await send(`${hosted}/${path}`)).status).toBe(404)

@@ -102,6 +102,7 @@ export * as Grammar from "./operations/Grammar.ts"
 export * as Image from "./operations/Image.ts"
 export * as ImageJobs from "./operations/ImageJobs.ts"
 export * as Keys from "./operations/Keys.ts"
+export * as Leads from "./operations/Leads.ts"
 export * as Proxies from "./operations/Proxies.ts"
 export * as Speech from "./operations/Speech.ts"
 export * as SpeechJobs from "./operations/SpeechJobs.ts"
@@ -176,3 +177,4 @@ export {
   UpstreamNotConfigured,
   UpstreamUnavailable
 } from "./work/OperationError.ts"
+export { Pace, type Terms as PaceTerms } from "./work/Pace.ts"

@@ -8,6 +8,7 @@ import type {
   Grammar,
   Image,
   Inboxes,
+  Leads,
   MailReceiver,
   SmsReceiver,
   Speech,
@@ -56,6 +57,7 @@ type Upstreams =
   | Image.ImageInspector
   | Image.Translator
   | Inboxes
+  | Leads.MapSearch
   | MailReceiver
   | SmsReceiver
   | Speech.SpeechSynthesizer

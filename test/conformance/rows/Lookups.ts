@@ -1,5 +1,5 @@
 /** Lookups, each a question with an answer. */
-import { choice, domain, integer, type Row, row, text } from "../Row.ts"
+import { choice, domain, flag, integer, type Row, row, text } from "../Row.ts"
 
 const DIGITS = "45717360123"
 
@@ -40,8 +40,10 @@ export const lookups: ReadonlyArray<Row> = [
   row("GET", "/local/mapsearch/leads", "leads.search", {
     query: {
       query: text({ required: true, minLength: 2, maxLength: 120, sample: "bakeries in Utrecht" }),
-      hl: text({ sample: "en", ofLength: null }),
-      limit: integer({ minimum: 1, maximum: 20 })
+      hl: text({ sample: "en", ofLength: null, malformed: ["e", "english language", "en_GB"] }),
+      limit: integer({ minimum: 1, maximum: 20 }),
+      with_phone: flag(),
+      with_website: flag()
     },
     price: 2
   })

@@ -19,6 +19,7 @@ import * as Grammar from "./Grammar.ts"
 import * as ImageJobs from "./ImageJobs.ts"
 import * as Invoices from "./Invoices.ts"
 import * as Keys from "./Keys.ts"
+import * as Leads from "./Leads.ts"
 import * as Proxies from "./Proxies.ts"
 import * as Speech from "./Speech.ts"
 import * as SpeechJobs from "./SpeechJobs.ts"
@@ -107,6 +108,7 @@ export const groups = {
   proxies: group("Proxy sessions, and where there are nodes.", [Proxies.locations, Proxies.createSession]),
   readers: group("Public data of other platforms.", [
     StoreCatalog.read,
+    Leads.search,
     CodeHost.user,
     CodeHost.searchRepositories,
     CodeHost.activity,

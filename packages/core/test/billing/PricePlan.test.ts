@@ -85,6 +85,7 @@ const TABLES: ReadonlyArray<readonly [key: string, endpoint: string, cost: numbe
   ["proxy.locations", "GET /proxy/locations", 0.1],
   ["proxy.createSession", "POST /proxy/sessions", 2],
   ["storeCatalog.read", "GET /ecommerce/storeplatform/catalog", 1.5],
+  ["leads.search", "GET /local/mapsearch/leads", 2],
   ["codeHost.user", "GET /social/codehost/users/{username}", 0.5],
   ["codeHost.searchRepositories", "GET /social/codehost/repos", 0.5],
   ["codeHost.activity", "GET /social/codehost/users/{username}/activity", 0.5],

@@ -58,6 +58,7 @@ export const STANDARD_ROUTES: Routes<StandardOperation> = {
   "proxy.locations": "GET /proxy/locations",
   "proxy.createSession": "POST /proxy/sessions",
   "storeCatalog.read": "GET /ecommerce/storeplatform/catalog",
+  "leads.search": "GET /local/mapsearch/leads",
   "codeHost.user": "GET /social/codehost/users/:username",
   "codeHost.searchRepositories": "GET /social/codehost/repos",
   "codeHost.activity": "GET /social/codehost/users/:username/activity",

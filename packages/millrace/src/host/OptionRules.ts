@@ -24,6 +24,10 @@ const PROVIDERS: Given.Rules = {
   translateKey: Given.text("the key as text"),
   codeHost: Given.text('"off", or the address of GitHub\'s API'),
   codeHostToken: Given.text("the token as text"),
+  mapSearch: Given.text('"places" or "osm:URL"'),
+  mapSearchKey: Given.text("the key as text"),
+  mapSearchContact: Given.text("an e-mail address or a page"),
+  overpass: Given.text("the address of an Overpass server"),
   binFile: Given.text("the path of a CSV file"),
   dnsServers: Given.texts('an array such as ["9.9.9.9"]')
 }

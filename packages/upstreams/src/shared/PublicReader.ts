@@ -26,7 +26,10 @@ export interface Options
   extends ReadLimits,
     PinnedHost.Options,
     Pick<GuardedExchange.Options, "upstream" | "base" | "credentials" | "ports">,
-    Partial<Pick<GuardedExchange.Options, "limitedFor">> {}
+    Partial<Pick<GuardedExchange.Options, "limitedFor">> {
+  /** Waits until a request may be sent. Then a read is one request: it is not repeated, and redirects are not followed. */
+  readonly turn?: Effect.Effect<void, UpstreamUnavailable>
+}
 
 export interface Request extends GuardedExchange.Request {
   /** Requests of one bucket share a limit of the upstream; those to a host by default. */
@@ -62,7 +65,8 @@ export const limitedFor = ({ headers, status }: Reply, now: number): number | un
   status === 429 ? (RetryAfter.millisOf(headers["retry-after"], now) ?? PAUSE) : undefined
 
 export const make = Effect.fnUntraced(function* (given: Options) {
-  const options = { limitedFor, timeLimit: "10 seconds", byteLimit: 4 * 1024 * 1024, ...given } as const
+  const alone = given.turn === undefined ? {} : { retries: 0, redirects: 0 }
+  const options = { limitedFor, timeLimit: "10 seconds", byteLimit: 4 * 1024 * 1024, ...given, ...alone } as const
   const clock = yield* Clock.Clock
   const reading: Reading = {
     options,
@@ -127,25 +131,26 @@ const together = ({ shared }: Reading, key: string, work: ReturnType<GuardedExch
 /** Asks the upstream, unless it is to be left alone. */
 const asked = ({ clock, exchange, options, pauses }: Reading, request: Request): ReturnType<GuardedExchange.Exchange> =>
   Effect.suspend(() => {
-    const { timeLimit, upstream } = options
+    const { timeLimit, turn = Effect.void, upstream } = options
     const bucket = request.bucket ?? request.url.host
     const rest = (pauses.get(bucket) ?? 0) - clock.currentTimeMillisUnsafe()
     if (rest > 0) {
       const retryAfter = Math.ceil(rest / 1_000)
       return Effect.fail(new UpstreamUnavailable({ upstream, reason: `it is left alone for ${retryAfter} s`, isolated: true, retryAfter }))
     }
-    return exchange(request).pipe(
-      Effect.timeoutOrElse({ duration: timeLimit, orElse: () => Effect.fail(tooLate(options)) }),
-      Effect.tapError((error) =>
-        Effect.sync(() => {
-          if (error._tag === "UpstreamUnavailable" && error.retryAfter !== undefined)
-            pauses.set(bucket, clock.currentTimeMillisUnsafe() + error.retryAfter * 1_000)
-        })
-      )
+    const answered = Effect.tapError(exchange(request), (error) =>
+      Effect.sync(() => {
+        if (error._tag === "UpstreamUnavailable" && error.retryAfter !== undefined)
+          pauses.set(bucket, clock.currentTimeMillisUnsafe() + error.retryAfter * 1_000)
+      })
     )
+    return Effect.timeoutOrElse(Effect.andThen(turn, answered), { duration: timeLimit, orElse: () => Effect.fail(tooLate(options)) })
   })
 
 // failures
+
+/** The error of a status that a service should not answer. */
+export const unexpected = Wire.unexpected
 
 const tooLate = ({ timeLimit, upstream }: Reading["options"]) =>
   new UpstreamUnavailable({ upstream, reason: `it took longer than ${Duration.toMillis(timeLimit)} ms` })
