@@ -135,7 +135,7 @@ const Username = Schema.String.check(
 )
 
 const RepositoryName = Schema.String.check(
-  Schema.isPattern(/^(?!\.{1,2}$)[\w.-]{1,100}$/u, {
+  Schema.isPattern(/^\.{0,99}[\w-][\w.-]{0,99}$/u, {
     expected: "the name of a repository, of letters, digits, hyphens, underscores and dots"
   })
 )
