@@ -2,6 +2,7 @@
 import {
   AuthThrottle,
   Checkout,
+  CodeHost,
   Credits,
   Decisions,
   Image,
@@ -9,6 +10,7 @@ import {
   Inboxes,
   Jobs,
   KeyRing,
+  Leads,
   Ledger,
   MailReceiver,
   ManualGateway,
@@ -34,14 +36,20 @@ import {
   CardTypeBinDirectory,
   DnsClient,
   DnsEmailValidator,
+  GitHubCodeHost,
   HarperGrammarChecker,
+  PlacesMapSearch,
   SharpImageInspector,
   UrlImageDownloader
 } from "@millrace/upstreams"
 import { MailParser } from "@millrace/upstreams/mail"
 import { Effect, Layer, Logger, Redacted, type Scope, Stream } from "effect"
 import { test } from "vitest"
+import * as GitHubServer from "../../packages/upstreams/test/codehost/GitHubServer.ts"
 import * as NameServer from "../../packages/upstreams/test/dns/NameServer.ts"
+import * as PlacesServer from "../../packages/upstreams/test/mapsearch/PlacesServer.ts"
+import * as LocalService from "../../packages/upstreams/test/shared/LocalService.ts"
+import * as ShopServer from "../../packages/upstreams/test/storecatalog/ShopServer.ts"
 import { prose } from "./Row.ts"
 
 const api = Api.make(Api.standard)
@@ -139,8 +147,15 @@ const reachable = (isDown: () => boolean) =>
 
 const blobs = MemoryBlobStore.layer.pipe(Layer.provide(Vault.Vault.layer))
 
+interface Servers {
+  readonly nameServer: string
+  readonly codeHost: URL
+  readonly shop: URL
+  readonly map: URL
+}
+
 const services = (
-  nameServer: string,
+  { codeHost, map, nameServer, shop }: Servers,
   { isConfigured = true, isDown = () => false, rateLimit = { limit: UNLIMITED, window: 60 } }: Options
 ) =>
   Layer.mergeAll(Readiness.Readiness.layer(), AuthThrottle.layer({ failures: UNLIMITED })).pipe(
@@ -150,12 +165,15 @@ const services = (
         HarperGrammarChecker.layer(),
         CardTypeBinDirectory.layer,
         BundledTopicLibrary.layer,
+        ShopServer.catalogsAt(shop, "example.com"),
         DnsEmailValidator.layer,
         Millrace.inboxes({ domain: isConfigured ? "mail.example.com" : undefined }).pipe(
           Layer.provide(MailParser.layer()),
           Layer.provide(blobs),
           Layer.provide(Vault.Vault.layer)
         ),
+        isConfigured ? GitHubCodeHost.layer({ baseUrl: codeHost }) : CodeHost.CodeHost.unconfigured,
+        isConfigured ? PlacesMapSearch.layer({ baseUrl: map, apiKey: Redacted.make(PlacesServer.KEY) }) : Leads.MapSearch.unconfigured,
         isConfigured ? ManualGateway.layer() : Layer.empty,
         isConfigured ? SmsReceiver.layer([NUMBER]).pipe(Layer.provide(Vault.Vault.layer)) : SmsReceiver.unconfigured,
         isConfigured ? Layer.merge(EspeakSpeechSynthesizer.layer(), images) : nobody,
@@ -199,7 +217,10 @@ const incoming = (subject: string) => ({
 /** Serves for as long as the scope is open. */
 export const hostWith = Effect.fnUntraced(function* (options: Options) {
   const { address } = yield* NameServer.serve(script)
-  const context = yield* Layer.build(services(address, options))
+  const { url: codeHost } = yield* LocalService.serve(GitHubServer.answer())
+  const { url: shop } = yield* LocalService.serve(ShopServer.answer())
+  const { url: map } = yield* LocalService.serve(PlacesServer.answer())
+  const context = yield* Layer.build(services({ nameServer: address, codeHost, shop, map }, options))
   const run = Effect.provideContext(context)
   if (options.isConfigured !== false) yield* run(ProxyNodes.use(({ keep }) => keep("node_1", proxyNode)))
   if (options.isConfigured !== false) yield* run(SmsReceiver.use((receiver) => receiver.receive(SMS)))

@@ -15,8 +15,6 @@ export const rows: ReadonlyArray<Row> = [...account, ...media, ...lookups, ...pr
  * listed and served, and for what is neither.
  */
 const NOT_YET_SERVED: ReadonlySet<string> = new Set([
-  "storeCatalog.read",
-  "leads.search",
   "coupons.search",
   "coupons.requestStore",
   "coupons.submit",
@@ -24,10 +22,6 @@ const NOT_YET_SERVED: ReadonlySet<string> = new Set([
   "prices.compare",
   "prices.history",
   "selectors.find",
-  "codeHost.user",
-  "codeHost.searchRepositories",
-  "codeHost.activity",
-  "codeHost.repository",
   "video.stats",
   "video.channelVideos",
   "video.outliers",

@@ -4,9 +4,12 @@ import { join } from "node:path"
 import { Effect, Exit, Scope } from "effect"
 import { expect, onTestFinished, test } from "vitest"
 import * as Authenticator from "../../packages/http/test/Authenticator.ts"
+import * as GitHubServer from "../../packages/upstreams/test/codehost/GitHubServer.ts"
 import * as NameServer from "../../packages/upstreams/test/dns/NameServer.ts"
 import { DOMAIN, serve as listen } from "../../packages/upstreams/test/mail/Host.ts"
 import * as Mailboxes from "../../packages/upstreams/test/mail/Mailboxes.ts"
+import * as PlacesServer from "../../packages/upstreams/test/mapsearch/PlacesServer.ts"
+import * as LocalService from "../../packages/upstreams/test/shared/LocalService.ts"
 import { canary, isIn } from "./Canary.ts"
 import { millrace } from "./InProcess.ts"
 import {
@@ -34,6 +37,21 @@ const nameServer = async (): Promise<string> => {
   const script = (query: NameServer.Query): NameServer.Reply =>
     query.name.startsWith("broken.") ? NameServer.servfail : NameServer.zone({ [query.name]: [NameServer.a("192.0.2.7")] })(query)
   return (await Effect.runPromise(Scope.provide(NameServer.serve(script), scope))).address
+}
+
+/** A map service. */
+const places = async (): Promise<string> => {
+  const scope = Scope.makeUnsafe()
+  onTestFinished(() => Effect.runPromise(Scope.close(scope, Exit.void)))
+  return (await Effect.runPromise(Scope.provide(LocalService.serve(PlacesServer.answer()), scope))).url.href
+}
+
+/** A platform that hosts code, of which one user's page is broken. */
+const codeHost = async (broken: string): Promise<string> => {
+  const scope = Scope.makeUnsafe()
+  onTestFinished(() => Effect.runPromise(Scope.close(scope, Exit.void)))
+  const answer = GitHubServer.answer(({ path }) => (path.includes(broken) ? { status: 500, body: { message: path } } : undefined))
+  return (await Effect.runPromise(Scope.provide(LocalService.serve(answer), scope))).url.href
 }
 
 /** A relay that takes mail to one address, and the token in the last one. */
@@ -124,12 +142,14 @@ test("no key, address, label, idempotency key or text of a request is written in
   const dns = await nameServer()
   const person = `${has("person")}@${DOMAIN}`
   const relay = await relayTo(person)
+  const host = await codeHost(has("wrong"))
   const server = await serve(
     [
       ...["--store", store, "--log-level", "trace", "--dns-servers", dns, "--metrics-port", "0", "--speech", "espeak"],
+      ...["--code-host", host, "--map-search", `places:${await places()}`],
       ...["--payments", "manual", "--mail-domain", "inbox.example", ...SMS, "--proxy", "127.0.0.1:0", "--proxy-country", "DE"]
     ],
-    { env: { ...UNLIMITED, MILLRACE_MAIL_RELAY: relay.url } }
+    { env: { ...UNLIMITED, MILLRACE_MAIL_RELAY: relay.url, MILLRACE_MAP_SEARCH_KEY: PlacesServer.KEY } }
   )
   const answers: Array<Answer> = []
   const send = async (path: string, options: Call = {}) => {
@@ -221,6 +241,20 @@ test("no key, address, label, idempotency key or text of a request is written in
   const session = await send("/api/v1/proxy/sessions", json({}))
   expect(session.status).toBe(201)
   secrets["proxy"] = JSON.parse(session.body).data.password
+
+  // There is no shop at this machine, whether or not its name server knows the name
+  const shop = "/api/v1/ecommerce/storeplatform/catalog"
+  expect([404, 503]).toContain((await send(`${shop}?domain=${asked}.localhost`)).status)
+  expect((await send(`${shop}?domain=${has("wrong")}%20`)).status).toBe(422)
+  const leads = "/api/v1/local/mapsearch/leads"
+  expect((await send(`${leads}?query=${asked}`)).status).toBe(200)
+  expect((await send(`${leads}?query=${asked}&hl=${has("wrong")}`)).status).toBe(422)
+  const hosted = "/api/v1/social/codehost"
+  for (const path of [`users/${asked}`, `users/${asked}/activity`, `repos/${asked}/${asked}`])
+    expect((await send(`${hosted}/${path}`)).status).toBe(404)
+  expect((await send(`${hosted}/repos?q=${asked}`)).status).toBe(200)
+  expect((await send(`${hosted}/repos?q=${asked}&sort=${has("wrong")}`)).status).toBe(422)
+  expect((await send(`${hosted}/users/${has("wrong")}`)).status).toBe(503)
 
   for (const query of ["", `?operation=${has("wrong")}`, `?page=${has("wrong")}`])
     expect([200, 422]).toContain((await send(`/api/v1/account/calls${query}`)).status)

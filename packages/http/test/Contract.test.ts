@@ -31,6 +31,12 @@ const PRICES: Readonly<Record<string, number>> = {
   "verification.wait": 5_000,
   "proxy.locations": 100,
   "proxy.createSession": 2_000,
+  "storeCatalog.read": 1_500,
+  "leads.search": 2_000,
+  "codeHost.user": 500,
+  "codeHost.searchRepositories": 500,
+  "codeHost.activity": 500,
+  "codeHost.repository": 500,
   "test.work": 2_000
 }
 

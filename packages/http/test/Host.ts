@@ -5,6 +5,7 @@ import {
   type ApiKey,
   AuthThrottle,
   Bin,
+  CodeHost,
   Credits,
   Decisions,
   Dns,
@@ -12,6 +13,7 @@ import {
   Image,
   InvalidInput,
   KeyRing,
+  Leads,
   Ledger,
   MailReader,
   MailRelay,
@@ -31,6 +33,7 @@ import {
   SignIn,
   SmsReceiver,
   Speech,
+  StoreCatalog,
   UpstreamNotConfigured,
   UpstreamUnavailable,
   Vault
@@ -91,6 +94,30 @@ const images = Layer.mergeAll(
   Layer.succeed(Image.ImageDownloader, { download: () => Effect.succeed(picture) }),
   SharpImageInspector.layer(),
   Image.Translator.unconfigured
+)
+
+const dataOf = <A>({ example, key }: { readonly key: string; readonly example?: { readonly data: A } }): A => {
+  if (example === undefined) throw new Error(`${key} has no example`)
+  return example.data
+}
+
+/** Public data as the document's examples have it, whatever is asked. */
+const readers = Layer.mergeAll(
+  Layer.sync(CodeHost.CodeHost, () => ({
+    configured: Effect.void,
+    user: () => Effect.succeed({ data: dataOf(CodeHost.user), cache: "miss" }),
+    repository: () => Effect.succeed({ data: dataOf(CodeHost.repository), cache: "miss" }),
+    search: () => Effect.succeed({ data: dataOf(CodeHost.searchRepositories), cache: "miss" }),
+    activity: () => Effect.succeed({ data: dataOf(CodeHost.activity), cache: "miss" })
+  })),
+  Layer.sync(Leads.MapSearch, () => ({
+    configured: Effect.void,
+    platform: "openstreetmap",
+    search: () => Effect.succeed({ data: dataOf(Leads.search).items, cache: "miss" })
+  })),
+  Layer.sync(StoreCatalog.StoreCatalogs, () => ({
+    products: () => Effect.succeed({ data: dataOf(StoreCatalog.read).products, cache: "miss" })
+  }))
 )
 
 /** Inboxes at a domain to which no mail comes. */
@@ -294,6 +321,7 @@ export const services = ({
         BundledTopicLibrary.layer,
         Layer.provideMerge(DnsEmailValidator.layer, names),
         images,
+        readers,
         Layer.provideMerge(speech, Bench.layer),
         sms,
         mail,

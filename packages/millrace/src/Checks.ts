@@ -14,6 +14,7 @@ import { fail } from "./Failure.ts"
 import * as KeyCount from "./KeyCount.ts"
 import * as MailSettings from "./MailSettings.ts"
 import * as MasterKeyFile from "./MasterKeyFile.ts"
+import * as ProviderNeeds from "./ProviderNeeds.ts"
 import * as Providers from "./Providers.ts"
 import * as ServingChecks from "./ServingChecks.ts"
 import * as Setting from "./Setting.ts"
@@ -64,8 +65,14 @@ const settings = check(
 
 type Services = Operation.Services<(typeof Upstreams.api.operations)[number]>
 
-const isNotConfigured = ({ configured }: { readonly configured: Effect.Effect<void, UpstreamNotConfigured, Services> }) =>
-  Effect.isFailure(configured)
+/** The operation as a list of one, if its provider is missing. */
+const missingOf = ({
+  configured,
+  key
+}: {
+  readonly key: string
+  readonly configured: Effect.Effect<void, UpstreamNotConfigured, Services>
+}) => Effect.match(configured, { onSuccess: () => [], onFailure: ({ upstream }) => [{ key, upstream }] })
 
 /** Counts the operations with a provider, in a server in memory with the same settings. Others answer 503 and are free. */
 const upstreams = check(
@@ -87,10 +94,10 @@ const upstreams = check(
       Layer.provideMerge(Blobs.layer(StoreUrl.MEMORY, Option.none())),
       Layer.provideMerge(StoreUrl.memoryLayer())
     )
-    const missing = yield* Effect.filter(Upstreams.api.operations, isNotConfigured).pipe(Effect.provide(host))
+    const missing = (yield* Effect.forEach(Upstreams.api.operations, missingOf).pipe(Effect.provide(host))).flat()
     const detail = `${Upstreams.api.operations.length - missing.length} of ${Upstreams.api.operations.length} operations have their provider`
-    const names = missing.map(({ key }) => key).join(", ")
-    return finding(detail, missing.length === 0 ? undefined : `set up what serves ${names}: see millrace serve --help`, true)
+    const needs = `some need a setting, as millrace serve --help says: ${ProviderNeeds.sentence(missing)}`
+    return finding(detail, missing.length === 0 ? undefined : needs, true)
   })
 )
 

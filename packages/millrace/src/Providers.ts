@@ -1,12 +1,15 @@
 /** Upstreams that need a provider: which of them, and where, by settings. Without one, an operation answers that it is not set up. */
-import { Image, Speech } from "@millrace/core"
+import { CodeHost, Image, Leads, Pace, Speech } from "@millrace/core"
 import {
   Automatic1111ImageGenerator,
   ComfyUiImageGenerator,
   DnsClient,
+  GitHubCodeHost,
   LibreTranslateTranslator,
   OpenAiImageGenerator,
-  OpenAiSpeechSynthesizer
+  OpenAiSpeechSynthesizer,
+  OsmMapSearch,
+  PlacesMapSearch
 } from "@millrace/upstreams"
 import { Config, Effect, Layer, Option } from "effect"
 import { CommandFailed, fail } from "./Failure.ts"
@@ -30,10 +33,24 @@ const ESPEAK = "espeak"
 
 const speechOf = (text: string) => (text === ESPEAK ? ESPEAK : provider(["openai"])(text))
 const imagesOf = provider(["openai", "automatic1111", "comfyui"])
-const translatorOf = (text: string) => (/^https?:/u.test(text) && URL.canParse(text) ? new URL(text) : undefined)
+const OFF = "off"
+
+const addressOf = (text: string) => (/^https?:/u.test(text) && URL.canParse(text) ? new URL(text) : undefined)
+const codeHostOf = (text: string) => (text === OFF ? OFF : addressOf(text))
+const translatorOf = addressOf
+
+/** It is sent in a header. */
+const contactOf = (text: string) => (/^[\x21-\x7e]{3,200}$/u.test(text) && !/[()]/u.test(text) ? text : undefined)
+
+const PLACES = "places"
+const mapSearchOf = (text: string) => provider([PLACES, "osm"])(text === PLACES ? `${PLACES}:https://places.googleapis.com` : text)
 
 const SPEECH = "espeak, or such as openai:https://api.openai.com/v1"
 const IMAGES = "such as openai:https://api.openai.com/v1"
+const MAP_SEARCH = "places, or such as osm:https://nominatim.openstreetmap.org"
+const OVERPASS = "such as https://overpass-api.de/api"
+const CONTACT = "an e-mail address or a page"
+const CODE_HOST = "off, or such as https://api.github.com"
 const TRANSLATE = "such as https://libretranslate.com"
 
 export const flags = {
@@ -51,17 +68,51 @@ export const flags = {
     "translate",
     "Address of a LibreTranslate server that translates prompts; MILLRACE_TRANSLATE_KEY if it needs a key",
     { metavar: "url", parse: translatorOf, expected: TRANSLATE, secret: true }
-  )
+  ),
+  codeHost: Setting.optional(
+    "code-host",
+    "Address of GitHub's API, of github.com when left out, or of an Enterprise Server; MILLRACE_CODE_HOST_TOKEN raises its limits",
+    { metavar: "off|url", parse: codeHostOf, expected: CODE_HOST, secret: true }
+  ),
+  mapSearch: Setting.optional(
+    "map-search",
+    "Map service: places for the Places API (New), with MILLRACE_MAP_SEARCH_KEY, or osm:URL for a Nominatim server, with --map-search-contact",
+    { metavar: "places|osm:url", parse: mapSearchOf, expected: MAP_SEARCH, secret: true }
+  ),
+  overpass: Setting.optional("overpass", "Address of an Overpass server that tells more of what the Nominatim server finds", {
+    metavar: "url",
+    parse: addressOf,
+    expected: OVERPASS,
+    secret: true
+  }),
+  mapSearchContact: Setting.optional("map-search-contact", "By what the operators of these servers reach you; it is sent to them", {
+    metavar: "contact",
+    parse: contactOf,
+    expected: CONTACT
+  })
 }
 
 export interface Choice {
   readonly speech: Option.Option<typeof ESPEAK | Provider<"openai">>
   readonly images: Option.Option<Provider<"openai" | "automatic1111" | "comfyui">>
   readonly translate: Option.Option<URL>
+  readonly codeHost: Option.Option<typeof OFF | URL>
+  readonly mapSearch: Option.Option<Provider<typeof PLACES | "osm">>
+  readonly overpass: Option.Option<URL>
+  readonly mapSearchContact: Option.Option<string>
 }
 
 /** The providers that a host of the library names, in the words of the command line. */
-export const choiceOf = ({ dnsServers = [], images, speech, translate }: Words): Effect.Effect<Choice, CommandFailed> => {
+export const choiceOf = ({
+  codeHost,
+  dnsServers = [],
+  images,
+  mapSearch,
+  mapSearchContact,
+  overpass,
+  speech,
+  translate
+}: Words): Effect.Effect<Choice, CommandFailed> => {
   const one = <A>(option: string, text: string | undefined, parse: (text: string) => A | undefined, expected: string) => {
     if (text === undefined) return Effect.succeed(Option.none<A>())
     const parsed = parse(text)
@@ -74,7 +125,11 @@ export const choiceOf = ({ dnsServers = [], images, speech, translate }: Words):
   return Effect.all({
     speech: one("speech", speech, speechOf, SPEECH),
     images: one("images", images, imagesOf, IMAGES),
-    translate: one("translate", translate, translatorOf, TRANSLATE)
+    translate: one("translate", translate, translatorOf, TRANSLATE),
+    codeHost: one("codeHost", codeHost, codeHostOf, CODE_HOST),
+    mapSearch: one("mapSearch", mapSearch, mapSearchOf, MAP_SEARCH),
+    overpass: one("overpass", overpass, addressOf, OVERPASS),
+    mapSearchContact: one("mapSearchContact", mapSearchContact, contactOf, CONTACT)
   })
 }
 
@@ -82,6 +137,10 @@ interface Words {
   readonly speech?: string
   readonly images?: string
   readonly translate?: string
+  readonly codeHost?: string
+  readonly mapSearch?: string
+  readonly overpass?: string
+  readonly mapSearchContact?: string
   readonly dnsServers?: ReadonlyArray<string>
 }
 
@@ -101,7 +160,11 @@ const byVariable = <A>(variable: string, parse: (text: string) => A | undefined,
 export const byEnvironment = Effect.all({
   speech: byVariable("MILLRACE_SPEECH", speechOf, SPEECH),
   images: byVariable("MILLRACE_IMAGES", imagesOf, IMAGES),
-  translate: byVariable("MILLRACE_TRANSLATE", translatorOf, TRANSLATE)
+  translate: byVariable("MILLRACE_TRANSLATE", translatorOf, TRANSLATE),
+  codeHost: byVariable("MILLRACE_CODE_HOST", codeHostOf, CODE_HOST),
+  mapSearch: byVariable("MILLRACE_MAP_SEARCH", mapSearchOf, MAP_SEARCH),
+  overpass: byVariable("MILLRACE_OVERPASS", addressOf, OVERPASS),
+  mapSearchContact: byVariable("MILLRACE_MAP_SEARCH_CONTACT", contactOf, CONTACT)
 })
 
 const keyOf = (variable: string) =>
@@ -148,5 +211,35 @@ const translator = Effect.fnUntraced(function* (choice: Choice["translate"]) {
   return LibreTranslateTranslator.layer({ baseUrl: choice.value, ...(yield* keyOf("MILLRACE_TRANSLATE_KEY")) })
 })
 
+const codeHost = Effect.fnUntraced(function* (choice: Choice["codeHost"]) {
+  const baseUrl = Option.getOrUndefined(choice)
+  if (baseUrl === OFF) return CodeHost.CodeHost.unconfigured
+  const token = Option.getOrUndefined(yield* Config.Redacted("MILLRACE_CODE_HOST_TOKEN").pipe(Config.option))
+  return GitHubCodeHost.layer({
+    ...(baseUrl === undefined ? {} : { baseUrl }),
+    ...(token === undefined ? {} : { token })
+  })
+})
+
+const mapSearch = Effect.fnUntraced(function* ({ mapSearch: choice, mapSearchContact, overpass }: Choice) {
+  if (Option.isNone(choice)) return Leads.MapSearch.unconfigured
+  const { kind, url } = choice.value
+  if (kind === PLACES) {
+    const { apiKey } = yield* keyOf("MILLRACE_MAP_SEARCH_KEY")
+    if (apiKey === undefined) return yield* fail("the Places API needs a key: MILLRACE_MAP_SEARCH_KEY")
+    return PlacesMapSearch.layer({ apiKey, baseUrl: url })
+  }
+  if (Option.isNone(mapSearchContact))
+    return yield* fail("a Nominatim server wants to know who asks: --map-search-contact or MILLRACE_MAP_SEARCH_CONTACT")
+  const more = Option.match(overpass, { onNone: () => ({}), onSome: (overpass) => ({ overpass }) })
+  return OsmMapSearch.layer({ nominatim: url, contact: mapSearchContact.value, ...more }).pipe(Layer.provide(Pace.layer))
+})
+
 export const layer = (choice: Choice) =>
-  Layer.mergeAll(Layer.unwrap(speech(choice.speech)), Layer.unwrap(images(choice.images)), Layer.unwrap(translator(choice.translate)))
+  Layer.mergeAll(
+    Layer.unwrap(speech(choice.speech)),
+    Layer.unwrap(images(choice.images)),
+    Layer.unwrap(translator(choice.translate)),
+    Layer.unwrap(codeHost(choice.codeHost)),
+    Layer.unwrap(mapSearch(choice))
+  )

@@ -1,5 +1,20 @@
 /** The operations of the server, and the upstreams that do their work. */
-import type { Bin, BlobStore, Dns, Email, Grammar, Image, Inboxes, MailReceiver, SmsReceiver, Speech, Topics } from "@millrace/core"
+import type {
+  Bin,
+  BlobStore,
+  CodeHost,
+  Dns,
+  Email,
+  Grammar,
+  Image,
+  Inboxes,
+  Leads,
+  MailReceiver,
+  SmsReceiver,
+  Speech,
+  StoreCatalog,
+  Topics
+} from "@millrace/core"
 import { Api } from "@millrace/http"
 import {
   BundledTopicLibrary,
@@ -7,6 +22,7 @@ import {
   DnsClient,
   DnsEmailValidator,
   HarperGrammarChecker,
+  ProductsJsonCatalogs,
   SharpImageInspector,
   UrlImageDownloader
 } from "@millrace/upstreams"
@@ -32,6 +48,7 @@ const GRAMMAR_IDLE = "5 minutes"
 
 type Upstreams =
   | Bin.BinDirectory
+  | CodeHost.CodeHost
   | Dns.DnsResolver
   | Email.EmailValidator
   | Grammar.GrammarChecker
@@ -40,9 +57,11 @@ type Upstreams =
   | Image.ImageInspector
   | Image.Translator
   | Inboxes
+  | Leads.MapSearch
   | MailReceiver
   | SmsReceiver
   | Speech.SpeechSynthesizer
+  | StoreCatalog.StoreCatalogs
   | Topics.TopicLibrary
 
 /** `sms`: what receives text messages. An operation whose upstream is missing here does not compile where it is served. */
@@ -59,6 +78,7 @@ export const layer = <Needs>(
     HarperGrammarChecker.layer({ idleLimit: GRAMMAR_IDLE }),
     binFile === undefined ? CardTypeBinDirectory.layer : CardTypeBinDirectory.layerFile(binFile),
     BundledTopicLibrary.layer,
+    ProductsJsonCatalogs.layer(),
     DnsEmailValidator.layer.pipe(Layer.provideMerge(resolver)),
     MailSettings.layer(mail).pipe(Layer.provide(resolver))
   )

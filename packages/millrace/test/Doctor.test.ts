@@ -64,6 +64,26 @@ describe("a healthy host", () => {
   })
 })
 
+describe("doctor says of operations without a provider", () => {
+  it("what to set for each", { timeout: 60_000 }, async () => {
+    const { url } = await made()
+    const adviceOf = async (env: Environment = {}) => (await examine(url, env)).of("upstreams")?.advice ?? ""
+    const without = await adviceOf()
+    expect(without).toContain("leads.search: MILLRACE_MAP_SEARCH")
+    expect(without).toMatch(/image\.generate, image\.edit: MILLRACE_IMAGES/u)
+    // What needs nothing is not named
+    expect(without).not.toMatch(/codeHost|storeCatalog|bin\.lookup/u)
+    expect(await adviceOf({ MILLRACE_CODE_HOST: "off" })).toMatch(/codeHost\.user, .*: MILLRACE_CODE_HOST other than off/u)
+    expect(await adviceOf({ MILLRACE_MAP_SEARCH: "places", MILLRACE_MAP_SEARCH_KEY: "AIza" })).not.toContain("leads.search")
+    const osm = { MILLRACE_MAP_SEARCH: "osm:https://nominatim.example", MILLRACE_OVERPASS: "https://overpass.example/api" }
+    expect(await adviceOf({ ...osm, MILLRACE_MAP_SEARCH_CONTACT: "ops@host.example" })).not.toContain("leads.search")
+    const { wrong } = await examine(url, osm)
+    expect(wrong.map(({ detail }) => detail)).toEqual([expect.stringContaining("MILLRACE_MAP_SEARCH_CONTACT")])
+    const keyless = await examine(url, { MILLRACE_MAP_SEARCH: "places" })
+    expect(keyless.wrong.map(({ detail }) => detail)).toEqual([expect.stringContaining("MILLRACE_MAP_SEARCH_KEY")])
+  })
+})
+
 describe("doctor reports", () => {
   const wrongOf = async (url: string, env: Environment = {}) =>
     (await examine(url, env)).wrong.map(({ name, detail, advice }) => [name, `${detail} -> ${advice ?? ""}`])

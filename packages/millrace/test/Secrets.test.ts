@@ -19,6 +19,9 @@ const WRONG: Readonly<Record<string, { readonly values: ReadonlyArray<string>; r
   speech: { values: [`openai:ftp://u:${SECRET}@h`, `openai:${SECRET}`, SECRET], says: /openai:https:/u },
   images: { values: [`openai:ftp://u:${SECRET}@h`, `comfyui:${SECRET}`, SECRET], says: /openai:https:/u },
   translate: { values: [`ftp://u:${SECRET}@h`, `http://u:${SECRET}@`, SECRET], says: /https:/u },
+  "map-search": { values: [`osm:ftp://u:${SECRET}@h`, `places:${SECRET}`, SECRET], says: /osm:https:/u },
+  overpass: { values: [`ftp://u:${SECRET}@h`, SECRET], says: /https:/u },
+  "code-host": { values: [`ftp://u:${SECRET}@h`, `http://u:${SECRET}@`, SECRET], says: /https:/u },
   smpp: { values: [`http://u:${SECRET}@h`, `smpp:u:${SECRET}@h`, `smpp://u:${SECRET}@h:x`, SECRET], says: /smpp:\/\/name:password@/u },
   "sms-url": { values: [`ftp://u:${SECRET}@h`, `https://u:${SECRET}@h:x`, SECRET], says: /https:/u },
   "mail-relay": {

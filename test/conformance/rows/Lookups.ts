@@ -1,5 +1,5 @@
 /** Lookups, each a question with an answer. */
-import { choice, domain, integer, type Row, row, text } from "../Row.ts"
+import { choice, domain, flag, integer, type Row, row, text } from "../Row.ts"
 
 const DIGITS = "45717360123"
 
@@ -30,7 +30,8 @@ export const lookups: ReadonlyArray<Row> = [
   }),
   row("GET", "/ecommerce/storeplatform/catalog", "storeCatalog.read", {
     query: {
-      domain: domain({ required: true, maxLength: 255 }),
+      // No name has more than 253 characters, so the longest is of no domain
+      domain: domain({ required: true, maxLength: 255, ofLength: null, malformed: ["two words", "192.0.2.1", "https://example.com"] }),
       limit: integer({ minimum: 1, maximum: 250 }),
       page: integer({ minimum: 1, maximum: 10_000 })
     },
@@ -39,8 +40,10 @@ export const lookups: ReadonlyArray<Row> = [
   row("GET", "/local/mapsearch/leads", "leads.search", {
     query: {
       query: text({ required: true, minLength: 2, maxLength: 120, sample: "bakeries in Utrecht" }),
-      hl: text({ sample: "en", ofLength: null }),
-      limit: integer({ minimum: 1, maximum: 20 })
+      hl: text({ sample: "en", ofLength: null, malformed: ["e", "english language", "en_GB"] }),
+      limit: integer({ minimum: 1, maximum: 20 }),
+      with_phone: flag(),
+      with_website: flag()
     },
     price: 2
   })

@@ -105,8 +105,12 @@ const make = Effect.fnUntraced(function* (
   const byGroup = Map.groupBy(described.values(), ({ entry }) => entry.group)
 
   const availability = Effect.fnUntraced(function* (operation: Operation.Any, price: unknown) {
-    const configured: Effect.Effect<boolean> = Effect.provideContext(Effect.isSuccess(operation.configured), services)
-    if (!(yield* configured)) return unavailable("No provider is set up for it at this host.")
+    const configured: Effect.Effect<string | undefined> = Effect.match(Effect.provideContext(operation.configured, services), {
+      onSuccess: () => undefined,
+      onFailure: ({ upstream }) => String(upstream)
+    })
+    const missing = yield* configured
+    if (missing !== undefined) return unavailable(`No provider for ${missing} is set up at this host.`)
     if (price === null) return unavailable("It has no price yet.")
     const openFor = yield* breaker.openFor(upstreamOf(operation.key))
     return openFor === 0 ? AVAILABLE : unavailable("It is temporarily unavailable.", Math.ceil(openFor / 1_000))

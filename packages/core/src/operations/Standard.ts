@@ -11,6 +11,7 @@ import * as AccountLimits from "./AccountLimits.ts"
 import * as Billing from "./Billing.ts"
 import * as Bin from "./Bin.ts"
 import * as CatalogOperations from "./CatalogOperations.ts"
+import * as CodeHost from "./CodeHost.ts"
 import * as Dns from "./Dns.ts"
 import * as Email from "./Email.ts"
 import * as EmailJobs from "./EmailJobs.ts"
@@ -18,9 +19,11 @@ import * as Grammar from "./Grammar.ts"
 import * as ImageJobs from "./ImageJobs.ts"
 import * as Invoices from "./Invoices.ts"
 import * as Keys from "./Keys.ts"
+import * as Leads from "./Leads.ts"
 import * as Proxies from "./Proxies.ts"
 import * as Speech from "./Speech.ts"
 import * as SpeechJobs from "./SpeechJobs.ts"
+import * as StoreCatalog from "./StoreCatalog.ts"
 import * as Subscriptions from "./Subscriptions.ts"
 import * as TempMail from "./TempMail.ts"
 import * as Topics from "./Topics.ts"
@@ -102,7 +105,15 @@ export const groups = {
   ]),
   audio: group("Text to speech, as jobs.", [SpeechJobs.synthesize, SpeechJobs.read, SpeechJobs.cancel, SpeechJobs.download, Speech.voices]),
   verification: group("Verification codes that arrive at public phone numbers of this host. For testing only.", [Verification.wait]),
-  proxies: group("Proxy sessions, and where there are nodes.", [Proxies.locations, Proxies.createSession])
+  proxies: group("Proxy sessions, and where there are nodes.", [Proxies.locations, Proxies.createSession]),
+  readers: group("Public data of other platforms.", [
+    StoreCatalog.read,
+    Leads.search,
+    CodeHost.user,
+    CodeHost.searchRepositories,
+    CodeHost.activity,
+    CodeHost.repository
+  ])
 }
 
 /** All of them, in the order of the groups. */

@@ -83,7 +83,13 @@ const TABLES: ReadonlyArray<readonly [key: string, endpoint: string, cost: numbe
   ["inbox.rotate", "POST /temp-mail/inboxes/{inbox}/rotate", 1],
   ["inbox.delete", "DELETE /temp-mail/inboxes/{inbox}", 0],
   ["proxy.locations", "GET /proxy/locations", 0.1],
-  ["proxy.createSession", "POST /proxy/sessions", 2]
+  ["proxy.createSession", "POST /proxy/sessions", 2],
+  ["storeCatalog.read", "GET /ecommerce/storeplatform/catalog", 1.5],
+  ["leads.search", "GET /local/mapsearch/leads", 2],
+  ["codeHost.user", "GET /social/codehost/users/{username}", 0.5],
+  ["codeHost.searchRepositories", "GET /social/codehost/repos", 0.5],
+  ["codeHost.activity", "GET /social/codehost/users/{username}/activity", 0.5],
+  ["codeHost.repository", "GET /social/codehost/repos/{owner}/{repo}", 0.5]
 ]
 
 describe("the prices of the operations that come with Millrace", () => {

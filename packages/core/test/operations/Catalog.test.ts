@@ -51,7 +51,7 @@ const OPERATIONS = [Grammar.check, Bin.lookup, dns, batch, billing]
 
 const unavailable = (reason: string, retry_after: number | null = null) => ({ available: false, reason, retry_after })
 const AVAILABLE = { available: true, reason: null, retry_after: null }
-const NOT_SET_UP = unavailable("No provider is set up for it at this host.")
+const NOT_SET_UP = unavailable("No provider for dns is set up at this host.")
 
 const ANYTHING = { type: "object", properties: {}, additionalProperties: true }
 const NOTHING = { ...ANYTHING, additionalProperties: false }

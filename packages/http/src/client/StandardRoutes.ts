@@ -56,5 +56,11 @@ export const STANDARD_ROUTES: Routes<StandardOperation> = {
   "speech.voices": "GET /audio/voices",
   "verification.wait": "POST /verify/wait",
   "proxy.locations": "GET /proxy/locations",
-  "proxy.createSession": "POST /proxy/sessions"
+  "proxy.createSession": "POST /proxy/sessions",
+  "storeCatalog.read": "GET /ecommerce/storeplatform/catalog",
+  "leads.search": "GET /local/mapsearch/leads",
+  "codeHost.user": "GET /social/codehost/users/:username",
+  "codeHost.searchRepositories": "GET /social/codehost/repos",
+  "codeHost.activity": "GET /social/codehost/users/:username/activity",
+  "codeHost.repository": "GET /social/codehost/repos/:owner/:repo"
 }

@@ -121,7 +121,24 @@ type Settings = Command.Command.Config.Infer<typeof flags>
 
 /** The domain, its upstreams and its stores. */
 const domainLayer = (settings: Settings) => {
-  const { binFile, blobs, dnsServers, images, jobLease, jobRetention, jobs, late, rateLimit, speech, store, translate } = settings
+  const {
+    binFile,
+    blobs,
+    codeHost,
+    dnsServers,
+    mapSearch,
+    mapSearchContact,
+    overpass,
+    images,
+    jobLease,
+    jobRetention,
+    jobs,
+    late,
+    rateLimit,
+    speech,
+    store,
+    translate
+  } = settings
   const { operations, groups } = Upstreams.api
   const calls = Millrace.layer({
     operations,
@@ -144,7 +161,7 @@ const domainLayer = (settings: Settings) => {
         {
           binFile: Option.getOrUndefined(binFile),
           dnsServers: Option.getOrUndefined(dnsServers),
-          providers: { speech, images, translate },
+          providers: { speech, images, translate, codeHost, mapSearch, overpass, mapSearchContact },
           mail: { smtp: settings.smtp, mailDomain: settings.mailDomain, smtpTls: settings.smtpTls }
         },
         SmsSettings.receiver(settings)

@@ -197,13 +197,15 @@ const givenKey = Effect.flatMap(MasterKeyFile.byEnvironment, (key) =>
 
 /** The options that are settings of the command line too. They go before those of the environment. */
 const settingsLayer = ({ masterKey, providers = {} }: Settings) => {
-  const { imagesKey, speechKey, translateKey } = providers
+  const { codeHostToken, imagesKey, mapSearchKey, speechKey, translateKey } = providers
   const layer = (key: string | undefined) => {
     const given = Object.entries({
       MILLRACE_MASTER_KEY: key,
       MILLRACE_IMAGES_KEY: imagesKey,
       MILLRACE_SPEECH_KEY: speechKey,
-      MILLRACE_TRANSLATE_KEY: translateKey
+      MILLRACE_TRANSLATE_KEY: translateKey,
+      MILLRACE_CODE_HOST_TOKEN: codeHostToken,
+      MILLRACE_MAP_SEARCH_KEY: mapSearchKey
     }).filter(([, value]) => value !== undefined)
     return ConfigProvider.layer(ConfigProvider.orElse(ConfigProvider.fromUnknown(Object.fromEntries(given)), ConfigProvider.fromEnv()))
   }

@@ -23,6 +23,12 @@ const PROVIDERS: Given.Rules = {
   imagesKey: Given.text("the key as text"),
   translate: Given.text("the address of a LibreTranslate server"),
   translateKey: Given.text("the key as text"),
+  codeHost: Given.text('"off", or the address of GitHub\'s API'),
+  codeHostToken: Given.text("the token as text"),
+  mapSearch: Given.text('"places" or "osm:URL"'),
+  mapSearchKey: Given.text("the key as text"),
+  mapSearchContact: Given.text("an e-mail address or a page"),
+  overpass: Given.text("the address of an Overpass server"),
   binFile: Given.text("the path of a CSV file"),
   dnsServers: Given.texts('an array such as ["9.9.9.9"]')
 }

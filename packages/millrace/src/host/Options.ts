@@ -139,6 +139,17 @@ export interface Providers {
   /** The address of a LibreTranslate server, which translates prompts. */
   readonly translate?: string
   readonly translateKey?: string
+  /** The address of GitHub's API, or of an Enterprise Server: that of github.com by default. `off`: nobody is asked. */
+  readonly codeHost?: string
+  /** A token of the code host raises its limits. What it alone could see is never returned. */
+  readonly codeHostToken?: string
+  /** `places`, the Places API (New) of Google, or `osm:URL` of a Nominatim server. */
+  readonly mapSearch?: string
+  readonly mapSearchKey?: string
+  /** An e-mail address or a page by which the operators of the Nominatim server reach you. It is sent to them. */
+  readonly mapSearchContact?: string
+  /** The address of an Overpass server, which tells more of what the Nominatim server finds. */
+  readonly overpass?: string
   /** A CSV of BIN ranges: `bin,scheme,type,brand,country,bank`. Without one, a lookup tells only scheme and brand. */
   readonly binFile?: string
   /** Name servers, such as `9.9.9.9` or `[2001:db8::1]:5353`: those of the system by default. */

@@ -1,0 +1,74 @@
+/** Readers of public data over HTTP: what they keep, where their pages lead, and what they cost when there is nobody to ask. */
+import { Effect } from "effect"
+import { expect } from "vitest"
+import { least } from "./Cases.ts"
+import { host, hostWith, testing } from "./Host.ts"
+import { type Answer, send } from "./Requests.ts"
+import { rows } from "./Rows.ts"
+
+const rowOf = (key: string) => {
+  const row = rows.find((row) => row.key === key)
+  if (row === undefined) throw new Error(`There is no row ${key}`)
+  return row
+}
+
+const told = ({ body, headers, status }: Answer) => [status, JSON.parse(body).error?.code, headers.get("x-credits-charged")]
+
+testing(
+  "an answer that was kept costs every caller the same, and says that it was kept",
+  Effect.gen(function* () {
+    const { open, url } = yield* host
+    for (const key of ["codeHost.user", "codeHost.repository", "codeHost.activity", "codeHost.searchRepositories", "storeCatalog.read"]) {
+      const row = rowOf(key)
+      const [ada, grace] = [yield* open(10), yield* open(10)]
+      const ask = (key: string) => Effect.promise(() => send(url, row, least(row).input, key))
+      const answers = [yield* ask(ada.key), yield* ask(grace.key), yield* ask(ada.key)]
+      expect([key, answers.map(({ headers }) => headers.get("x-cache"))]).toEqual([key, ["miss", "hit", "hit"]])
+      expect(new Set(answers.map(({ headers }) => headers.get("x-credits-charged")))).toEqual(new Set([`${row.price?.credits}`]))
+      expect(new Set(answers.map(({ body }) => JSON.stringify(JSON.parse(body).data))).size).toBe(1)
+    }
+  })
+)
+
+testing(
+  "a search of repositories leads from page to page, as far as the platform gives pages",
+  Effect.gen(function* () {
+    const { open, url } = yield* host
+    const { key } = yield* open(10)
+    const row = rowOf("codeHost.searchRepositories")
+    const links = (page: number) =>
+      Effect.map(
+        Effect.promise(() => send(url, row, { q: "many", page, per_page: 30 }, key)),
+        ({ headers }) =>
+          Object.fromEntries(
+            [...(headers.get("link") ?? "").matchAll(/[?&]page=(\d+)[^>]*>; rel="(\w+)"/gu)].map(([, to, rel]) => [rel, to])
+          )
+      )
+    expect(yield* links(1)).toEqual({ first: "1", next: "2", last: "33" })
+    expect(yield* links(33)).toEqual({ first: "1", prev: "32", last: "33" })
+    const { body, status } = yield* Effect.promise(() => send(url, row, { q: "many", page: 34, per_page: 30 }, key))
+    expect([status, JSON.parse(body).error.message]).toEqual([422, "page: page 34 of 30 ends beyond the first 1000 results"])
+  })
+)
+
+testing(
+  "without a provider they answer that they are not set up, at no cost, and the catalog says so",
+  Effect.gen(function* () {
+    const { balance, open, url } = yield* hostWith({ isConfigured: false })
+    const { accountId, key } = yield* open(10)
+    const without = ["codeHost.user", "codeHost.repository", "codeHost.activity", "codeHost.searchRepositories", "leads.search"]
+    const catalog = yield* Effect.promise(() => send(url, rowOf("catalog.read"), {}))
+    const entries = JSON.parse(catalog.body).data.operations as ReadonlyArray<{ key: string; availability: { available: boolean } }>
+    for (const name of without) {
+      const row = rowOf(name)
+      expect([name, ...told(yield* Effect.promise(() => send(url, row, least(row).input, key)))]).toEqual([
+        name,
+        503,
+        "upstream_not_configured",
+        null
+      ])
+      expect(entries.find(({ key }) => key === name)?.availability.available).toBe(false)
+    }
+    expect(yield* balance(accountId)).toMatchObject({ available: 10_000, held: 0 })
+  })
+)
