@@ -15,5 +15,8 @@ DO $$ BEGIN
     GRANT SELECT, INSERT, UPDATE, DELETE ON ${schema}.entries TO ${role};
     GRANT USAGE ON SEQUENCE ${schema}.versions TO ${role};
   END IF;
+  IF to_regclass('${schema}.text_documents') IS NOT NULL THEN
+    GRANT SELECT, INSERT, UPDATE, DELETE ON ${schema}.text_indexes, ${schema}.text_documents TO ${role};
+  END IF;
 END $$;
 `

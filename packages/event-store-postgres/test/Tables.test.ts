@@ -1,7 +1,7 @@
 /** The tables: migrations, permissions, and exact storage of texts. */
 import { readFileSync } from "node:fs"
-import { EventStore, StateStore } from "@millrace/event-sourcing"
-import { AppendOnlyRole, PostgresEventStore, PostgresStateStore, PostgresStores } from "@millrace/event-store-postgres"
+import { EventStore, StateStore, TextIndex } from "@millrace/event-sourcing"
+import { AppendOnlyRole, PostgresEventStore, PostgresStateStore, PostgresStores, PostgresTextIndex } from "@millrace/event-store-postgres"
 import { Effect, Exit, type Scope, Stream } from "effect"
 import fc from "fast-check"
 import type pg from "pg"
@@ -162,6 +162,7 @@ describe("the role that the script makes", () => {
     Effect.gen(function* () {
       const { url, schema, options, db } = yield* opened
       yield* PostgresStateStore.make(options)
+      yield* (yield* PostgresTextIndex.make(options)).open("books", 1)
       const role = freshSchema()
       yield* Effect.acquireRelease(run(db, AppendOnlyRole.script({ schema, role })), () =>
         run(db, `DROP OWNED BY ${role}; DROP ROLE ${role}`)
@@ -185,6 +186,10 @@ describe("the role that the script makes", () => {
         expect(yield* readAll(store, EventStore.start)).toHaveLength(2)
         yield* state.write([{ _tag: "put", space: "s", key: "k", value: new Uint8Array([1]) }])
         yield* state.write([{ _tag: "remove", space: "s", key: "k", shred: true }])
+        const index = yield* TextIndex.TextIndex.use(({ open }) => open("books", 2))
+        const put = [{ id: "1", text: "red", keys: [], weight: 0, value: "" }]
+        yield* index.write({ after: EventStore.start, position: EventStore.position("1"), put, remove: [] })
+        expect(yield* index.search({ text: "red" })).toEqual(put)
       }).pipe(Effect.provide(made))
       const limited = yield* client(address.href)
       for (const sql of CHANGES(schema)) expect(yield* refused(limited, sql), sql).toMatch(/42501|23001/)

@@ -52,7 +52,7 @@ export type Manifest = typeof Manifest.Type
 const ManifestText = Schema.fromJsonString(Manifest)
 
 /** The paths in a backup. */
-export interface Paths extends StoreUrl.Files {
+export interface Paths extends Omit<StoreUrl.Files, "search"> {
   readonly folder: string
   readonly manifest: string
 }

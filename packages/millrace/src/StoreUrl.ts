@@ -5,10 +5,10 @@
 import { closeSync, existsSync, mkdirSync, openSync, statSync } from "node:fs"
 import { dirname, join, resolve } from "node:path"
 import { generateMasterKey, MasterKey } from "@millrace/core"
-import { EventStore, MemoryEventStore, MemoryStateStore, type StateStore } from "@millrace/event-sourcing"
+import { EventStore, MemoryEventStore, MemoryStateStore, MemoryTextIndex, type StateStore } from "@millrace/event-sourcing"
 import { KurrentDbEventStore } from "@millrace/event-store-kurrentdb"
-import { PostgresEventStore, PostgresStateStore, PostgresStores } from "@millrace/event-store-postgres"
-import { SqliteEventStore, SqliteStateStore } from "@millrace/event-store-sqlite"
+import { PostgresEventStore, PostgresStateStore, PostgresStores, PostgresTextIndex } from "@millrace/event-store-postgres"
+import { SqliteEventStore, SqliteStateStore, SqliteTextIndex } from "@millrace/event-store-sqlite"
 import { Effect, Layer, type Redacted } from "effect"
 import { CommandFailed, fail, textOf } from "./Failure.ts"
 import * as MasterKeyFile from "./MasterKeyFile.ts"
@@ -38,7 +38,7 @@ export interface StoreOptions {
   readonly mode: "create" | "open"
 }
 
-/** The log, the state and the master key. */
+/** The log, the state and the master key. Stores by their address have text indexes, too; those given as layers need none. */
 export type Stores = EventStore.EventStore | StateStore.StateStore | MasterKey
 
 export const layer = ({ url, mode }: StoreOptions) =>
@@ -56,7 +56,7 @@ export const layer = ({ url, mode }: StoreOptions) =>
       if (isNew && mode === "open") return yield* Effect.fail(noStore(files.log))
       if (isNew) yield* prepare(files.state)
       // The key is made first: a store without its key is lost, a key without a store is harmless
-      return SqliteStateStore.layer({ filename: files.state }).pipe(
+      return Layer.merge(SqliteStateStore.layer({ filename: files.state }), SqliteTextIndex.layer({ filename: files.search })).pipe(
         Layer.provideMerge(SqliteEventStore.layer({ filename: files.log })),
         Layer.provideMerge(MasterKeyFile.layer(yield* MasterKeyFile.byEnvironment, files.masterKey, isNew))
       )
@@ -67,7 +67,7 @@ export const layer = ({ url, mode }: StoreOptions) =>
 export const memoryLayer = (masterKey?: Redacted.Redacted<string>) =>
   Layer.unwrap(
     Effect.map(masterKey === undefined ? generateMasterKey : Effect.succeed(masterKey), (key) =>
-      Layer.mergeAll(MemoryEventStore.layer, MemoryStateStore.layer, MasterKey.layer(key))
+      Layer.mergeAll(MemoryEventStore.layer, MemoryStateStore.layer, MemoryTextIndex.layer, MasterKey.layer(key))
     )
   )
 
@@ -83,7 +83,8 @@ const nodesLayer = (connection: string) =>
 const stateLayer = (state: StateUrl.StateUrl, mode: StoreOptions["mode"]) =>
   Layer.unwrap(
     Effect.gen(function* () {
-      if (state._tag === "Postgres") return PostgresStateStore.layer({ url: state.url })
+      if (state._tag === "Postgres")
+        return Layer.merge(PostgresStateStore.layer({ url: state.url }), PostgresTextIndex.layer({ url: state.url }))
       const { filename } = state
       if (!existsSync(filename)) {
         // A new state beside an old log would silently lose sealed data and checkpoints
@@ -91,7 +92,7 @@ const stateLayer = (state: StateUrl.StateUrl, mode: StoreOptions["mode"]) =>
         if (mode === "open" || head !== EventStore.start) return yield* Effect.fail(noState(filename))
         yield* prepare(filename)
       }
-      return SqliteStateStore.layer({ filename })
+      return Layer.merge(SqliteStateStore.layer({ filename }), SqliteTextIndex.layer({ filename: searchOf(filename) }))
     })
   )
 
@@ -153,9 +154,17 @@ export const positionOf = (text: string, url: string): EventStore.Position | und
 export interface Files {
   readonly log: string
   readonly state: string
+  /** The text indexes. They are derived from the log, so no backup has them. */
+  readonly search: string
   readonly masterKey: string
   readonly blobs: string
 }
+
+/** The file beside another that differs in the end of its name: `millrace.state.db` beside `millrace.db`. */
+const beside = (file: string, kind: string): string => file.replace(/(?<end>\.[^./]*)?$/u, `.${kind}$<end>`)
+
+/** The text indexes beside a state. */
+const searchOf = (state: string): string => beside(state, "search")
 
 const URL = /^sqlite:(?:\/\/(?=\/))?(?!\/\/)(?<path>.+)$/u
 
@@ -177,7 +186,8 @@ export const filesOf = (url: string): Effect.Effect<Files, CommandFailed> => {
   const log = resolve(path)
   return Effect.succeed({
     log,
-    state: log.replace(/(?<end>\.[^./]*)?$/u, ".state$<end>"),
+    state: beside(log, "state"),
+    search: beside(log, "search"),
     masterKey: join(dirname(log), "master.key"),
     blobs: join(dirname(log), "blobs")
   })

@@ -1,0 +1,205 @@
+/**
+ * A text index in an SQLite file of its own, on FTS5. The file holds nothing but what is derived from the log. So it needs no backup, and
+ * may be deleted while no host runs.
+ */
+import { createHash } from "node:crypto"
+import { distinctWordsOf, EventStore, TextIndex, wordsOf } from "@millrace/event-sourcing"
+import type Database from "better-sqlite3"
+import { Effect, Layer, Scope, Semaphore } from "effect"
+import { Connection, type ConnectionOptions } from "./Connection.ts"
+import type { Fault } from "./Fault.ts"
+import type { Schema } from "./Migrations.ts"
+import { open, patiently } from "./Patience.ts"
+
+const SCHEMA: Schema = {
+  name: "a text index",
+  applicationId: 0x4d_69_6c_54,
+  migrations: [
+    "CREATE TABLE indexes(name TEXT NOT NULL, version INTEGER NOT NULL, position TEXT NOT NULL, PRIMARY KEY(name, version)) STRICT"
+  ]
+}
+
+const PRAGMAS = `PRAGMA page_size = 4096; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY;
+  PRAGMA journal_size_limit = 4194304; PRAGMA cache_size = -32768`
+
+const unavailable = (fault: Fault) => new TextIndex.TextIndexUnavailable({ reason: fault.message })
+
+/** A key as one token of FTS5. */
+const tokenOf = (key: string): string => `k${createHash("sha256").update(key).digest("hex").slice(0, 32)}`
+
+/** The tables of one version of an index. The words are tokens already, so the tokenizer splits only at spaces. */
+const tablesOf = (name: string, version: number) => {
+  const [documents, words] = [`documents_${name}_${version}`, `words_${name}_${version}`]
+  return {
+    documents,
+    words,
+    create: `CREATE TABLE IF NOT EXISTS ${documents}(place INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, text TEXT NOT NULL,
+        keys TEXT NOT NULL, weight REAL NOT NULL, value TEXT NOT NULL) STRICT;
+      CREATE VIRTUAL TABLE IF NOT EXISTS ${words} USING fts5(words, keys, content = '', contentless_delete = 1, tokenize = 'ascii')`,
+    drop: `DROP TABLE IF EXISTS ${documents}; DROP TABLE IF EXISTS ${words}`
+  }
+}
+
+type Tables = ReturnType<typeof tablesOf>
+
+interface Row {
+  readonly id: string
+  readonly text: string
+  readonly keys: string
+  readonly weight: number
+  readonly value: string
+}
+
+const documentOf = ({ id, text, keys, weight, value }: Row): TextIndex.Document => ({ id, text, keys: JSON.parse(keys), weight, value })
+
+const COLUMNS = "d.id, d.text, d.keys, d.weight, d.value"
+
+const statementsOf = (db: Database.Database, { documents, words }: Tables) => ({
+  get: db.prepare<[string], Row>(`SELECT ${COLUMNS} FROM ${documents} d WHERE id = ?`),
+  put: db
+    .prepare<[string, string, string, number, string], number>(
+      `INSERT INTO ${documents}(id, text, keys, weight, value) VALUES (?, ?, ?, ?, ?)
+      ON CONFLICT(id) DO UPDATE SET text = excluded.text, keys = excluded.keys, weight = excluded.weight, value = excluded.value
+      RETURNING place`
+    )
+    .pluck(),
+  putWords: db.prepare<[number, string, string]>(`INSERT OR REPLACE INTO ${words}(rowid, words, keys) VALUES (?, ?, ?)`),
+  remove: db.prepare<[string], number>(`DELETE FROM ${documents} WHERE id = ? RETURNING place`).pluck(),
+  removeWords: db.prepare<[number]>(`DELETE FROM ${words} WHERE rowid = ?`),
+  byWeight: db.prepare<[string, number], Row>(
+    `SELECT ${COLUMNS} FROM ${words} w CROSS JOIN ${documents} d ON d.place = w.rowid WHERE ${words} MATCH ?
+    ORDER BY d.weight DESC, d.id LIMIT ?`
+  ),
+  byRelevance: db.prepare<[string, number], Row>(
+    `SELECT ${COLUMNS} FROM (SELECT rowid AS place, bm25(${words}, 1, 0) AS score FROM ${words} WHERE ${words} MATCH ?) w
+    CROSS JOIN ${documents} d ON d.place = w.place ORDER BY w.score, d.weight DESC, d.id LIMIT ?`
+  ),
+  all: db.prepare<[number], Row>(`SELECT ${COLUMNS} FROM ${documents} d ORDER BY d.weight DESC, d.id LIMIT ?`)
+})
+
+/** The query in the language of FTS5; undefined if it selects everything. */
+const matchOf = ({ text = "", match = "all", keys = [] }: TextIndex.Query): string | undefined => {
+  const words = distinctWordsOf(text).slice(0, TextIndex.MOST_WORDS)
+  const parts = [
+    ...(words.length === 0 ? [] : [`words : (${words.map((word) => `"${word}"`).join(match === "all" ? " AND " : " OR ")})`]),
+    ...keys.map((key) => `keys : ${tokenOf(key)}`)
+  ]
+  return parts.length === 0 ? undefined : parts.join(" AND ")
+}
+
+/** One index of an open file. */
+class SqliteIndex {
+  readonly #connection: Connection<Statements>
+  readonly #tables: Tables
+  readonly #key: readonly [name: string, version: number]
+  readonly #sql: ReturnType<typeof statementsOf>
+
+  /** Creates the tables, and drops those of lower versions. */
+  constructor(connection: Connection<Statements>, name: string, version: number) {
+    this.#connection = connection
+    this.#key = [name, version]
+    this.#tables = tablesOf(name, version)
+    if (connection.sql.position.get(name, version) === undefined)
+      connection.transact(() => {
+        for (const lower of connection.sql.lower.all(name, version)) {
+          connection.db.exec(tablesOf(name, lower).drop)
+          connection.sql.forget.run(name, lower)
+        }
+        connection.db.exec(this.#tables.create)
+        connection.sql.move.run(name, version, EventStore.start)
+      })
+    this.#sql = statementsOf(connection.db, this.#tables)
+  }
+
+  get position(): EventStore.Position {
+    return EventStore.position(this.#connection.sql.position.get(...this.#key) ?? "")
+  }
+
+  get(ids: ReadonlyArray<string>): ReadonlyMap<string, TextIndex.Document> {
+    return new Map(
+      ids.flatMap((id) => {
+        const row = this.#sql.get.get(id)
+        return row === undefined ? [] : [[id, documentOf(row)] as const]
+      })
+    )
+  }
+
+  write({ after, position, put, remove }: TextIndex.Write): boolean {
+    return this.#connection.transact(() => {
+      if (this.position !== after) return false
+      for (const id of remove) {
+        const place = this.#sql.remove.get(id)
+        if (place !== undefined) this.#sql.removeWords.run(place)
+      }
+      for (const { id, text, keys, weight, value } of put) {
+        const place = this.#sql.put.get(id, text, JSON.stringify(keys), weight, value) ?? 0
+        this.#sql.putWords.run(place, wordsOf(text).join(" "), keys.map(tokenOf).join(" "))
+      }
+      this.#connection.sql.move.run(...this.#key, position)
+      return true
+    })
+  }
+
+  search(query: TextIndex.Query): ReadonlyArray<TextIndex.Document> {
+    const { limit = 100, match } = query
+    const expression = matchOf(query)
+    if (expression === undefined) return this.#sql.all.all(limit).map(documentOf)
+    const isRanked = match === "any" && expression.startsWith("words")
+    return this.#sql[isRanked ? "byRelevance" : "byWeight"].all(expression, limit).map(documentOf)
+  }
+
+  clear(): void {
+    this.#connection.transact(() => {
+      this.#connection.db.exec(
+        `DELETE FROM ${this.#tables.documents}; INSERT INTO ${this.#tables.words}(${this.#tables.words}) VALUES ('delete-all')`
+      )
+      this.#connection.sql.move.run(...this.#key, EventStore.start)
+    })
+  }
+}
+
+const statements = (db: Database.Database) => ({
+  position: db.prepare<[string, number], string>("SELECT position FROM indexes WHERE name = ? AND version = ?").pluck(),
+  lower: db.prepare<[string, number], number>("SELECT version FROM indexes WHERE name = ? AND version < ?").pluck(),
+  forget: db.prepare<[string, number]>("DELETE FROM indexes WHERE name = ? AND version = ?"),
+  move: db.prepare<[string, number, string]>(
+    "INSERT INTO indexes VALUES (?, ?, ?) ON CONFLICT(name, version) DO UPDATE SET position = excluded.position"
+  )
+})
+
+type Statements = ReturnType<typeof statements>
+
+/** The file is opened, or created, when the first index is. */
+export const make = Effect.fnUntraced(function* (options: ConnectionOptions) {
+  const { filename } = options
+  const scope = yield* Effect.scope
+  const patient = <A>(look: () => A) => patiently(filename, look, unavailable)
+  const opening = yield* Semaphore.make(1)
+  let connection: Connection<Statements> | undefined
+  const connected = opening.withPermit(
+    Effect.gen(function* () {
+      connection ??= yield* open(filename, () => new Connection(options, SCHEMA, PRAGMAS, statements), unavailable)
+      return connection
+    }).pipe(Scope.provide(scope))
+  )
+  const indexOn = (index: SqliteIndex): TextIndex.Index => ({
+    position: patient(() => index.position),
+    get: (ids) => patient(() => index.get(ids)),
+    write: (write) => patient(() => index.write(write)),
+    search: (query) => patient(() => index.search(query)),
+    clear: patient(() => index.clear())
+  })
+  return TextIndex.TextIndex.of({
+    open: (name, version) =>
+      TextIndex.isIndexName(name) && Number.isSafeInteger(version) && version > 0
+        ? Effect.flatMap(connected, (file) =>
+            Effect.map(
+              patient(() => new SqliteIndex(file, name, version)),
+              indexOn
+            )
+          )
+        : Effect.die(new Error(`Not an index: ${name}, version ${version}`))
+  })
+})
+
+export const layer = (options: ConnectionOptions): Layer.Layer<TextIndex.TextIndex> => Layer.effect(TextIndex.TextIndex, make(options))
