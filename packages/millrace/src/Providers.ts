@@ -1,5 +1,6 @@
 /** Upstreams that need a provider: which of them, and where, by settings. Without one, an operation answers that it is not set up. */
 import { CodeHost, Image, Leads, Pace, Speech } from "@millrace/core"
+import type { StateStore } from "@millrace/event-sourcing"
 import {
   Automatic1111ImageGenerator,
   ComfyUiImageGenerator,
@@ -235,7 +236,9 @@ const mapSearch = Effect.fnUntraced(function* ({ mapSearch: choice, mapSearchCon
   return OsmMapSearch.layer({ nominatim: url, contact: mapSearchContact.value, ...more }).pipe(Layer.provide(Pace.layer))
 })
 
-export const layer = (choice: Choice) =>
+type Provided = Speech.SpeechSynthesizer | Image.ImageGenerator | Image.Translator | CodeHost.CodeHost | Leads.MapSearch
+
+export const layer = (choice: Choice): Layer.Layer<Provided, CommandFailed | Config.ConfigError, StateStore.StateStore> =>
   Layer.mergeAll(
     Layer.unwrap(speech(choice.speech)),
     Layer.unwrap(images(choice.images)),

@@ -4,8 +4,8 @@
  */
 import { closeSync, existsSync, mkdirSync, openSync, statSync } from "node:fs"
 import { dirname, join, resolve } from "node:path"
-import { generateMasterKey, MasterKey } from "@millrace/core"
-import { EventStore, MemoryEventStore, MemoryStateStore, MemoryTextIndex, type StateStore } from "@millrace/event-sourcing"
+import { generateMasterKey, type MalformedMasterKey, MasterKey } from "@millrace/core"
+import { EventStore, MemoryEventStore, MemoryStateStore, MemoryTextIndex, type StateStore, type TextIndex } from "@millrace/event-sourcing"
 import { KurrentDbEventStore } from "@millrace/event-store-kurrentdb"
 import { PostgresEventStore, PostgresStateStore, PostgresStores, PostgresTextIndex } from "@millrace/event-store-postgres"
 import { SqliteEventStore, SqliteStateStore, SqliteTextIndex } from "@millrace/event-store-sqlite"
@@ -41,6 +41,9 @@ export interface StoreOptions {
 /** The log, the state and the master key. Stores by their address have text indexes, too; those given as layers need none. */
 export type Stores = EventStore.EventStore | StateStore.StateStore | MasterKey
 
+/** What {@link layer} provides. */
+export type Opened = Stores | TextIndex.TextIndex
+
 export const layer = ({ url, mode }: StoreOptions) =>
   Layer.unwrap(
     Effect.gen(function* () {
@@ -64,7 +67,7 @@ export const layer = ({ url, mode }: StoreOptions) =>
   )
 
 /** Both stores in memory, with a new master key unless one is given. */
-export const memoryLayer = (masterKey?: Redacted.Redacted<string>) =>
+export const memoryLayer = (masterKey?: Redacted.Redacted<string>): Layer.Layer<Opened, MalformedMasterKey> =>
   Layer.unwrap(
     Effect.map(masterKey === undefined ? generateMasterKey : Effect.succeed(masterKey), (key) =>
       Layer.mergeAll(MemoryEventStore.layer, MemoryStateStore.layer, MemoryTextIndex.layer, MasterKey.layer(key))
