@@ -24,6 +24,7 @@ import {
   NotFound,
   Operation,
   type OutgoingMail,
+  type PaymentGateway,
   type Plans,
   PricePlan,
   type ProxyNode,
@@ -249,7 +250,7 @@ export const api = Api.make({
 
 // the host
 
-/** The only plan of the host. */
+/** The only plan of the host, unless it has others. */
 const PLAN: Plans.Plan = { plan: "standard", amount: 2_000, currency: "USD", credits: Credits.of(25_000_000), every: "month" }
 
 export interface Options extends Http.Options {
@@ -258,6 +259,10 @@ export interface Options extends Http.Options {
   readonly server?: Server.Options
   readonly drainWithin?: WebHandler.Options["drainWithin"]
   readonly jobs?: Millrace.JobOptions
+  /** Instead of one that costs 20 dollars a month. */
+  readonly plans?: ReadonlyArray<Plans.Plan>
+  /** What takes payments, instead of an operator; null where nothing does. */
+  readonly gateway?: Layer.Layer<PaymentGateway.PaymentGateway, never, EventStore.EventStore> | null
   /** Instead of the one in memory. */
   readonly events?: Layer.Layer<EventStore.EventStore>
   readonly states?: Layer.Layer<StateStore.StateStore>
@@ -304,13 +309,15 @@ export const services = ({
   authFailures = 1_000,
   events = MemoryEventStore.layer,
   states = MemoryStateStore.layer,
+  plans = [PLAN],
+  gateway = ManualGateway.layer(),
   jobs
 }: Options = {}) =>
   Layer.mergeAll(Readiness.Readiness.layer(), prices, AuthThrottle.layer({ failures: authFailures })).pipe(
     Layer.provideMerge(Millrace.sessions()),
     Layer.provideMerge(
       Millrace.layer({
-        ...{ operations: api.operations, groups: api.groups, rateLimit, payments: { plans: [PLAN] } },
+        ...{ operations: api.operations, groups: api.groups, rateLimit, payments: { plans } },
         ...(jobs === undefined ? {} : { jobs })
       })
     ),
@@ -325,7 +332,8 @@ export const services = ({
         Layer.provideMerge(speech, Bench.layer),
         sms,
         mail,
-        ManualGateway.layer()
+        ManualGateway.operators,
+        gateway ?? Layer.empty
       )
     ),
     Layer.provideMerge(Layer.mergeAll(events, states, Layer.orDie(MasterKey.layer(MASTER_KEY))))
