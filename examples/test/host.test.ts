@@ -7,8 +7,27 @@ import { Hono } from "hono"
 import { createMillrace, type Host, operation } from "millrace"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { z } from "zod"
+import { linkIn, visitorOf } from "../../packages/millrace/test/host/Visitor.ts"
 import { start } from "../express.js"
 import { urlOf } from "../host.ts"
+import { start as startSignIn } from "../sign-in.js"
+
+it("the host of sign-in.js lets people in by a link that is mailed, and has the web tool", async () => {
+  const mails: Array<{ readonly to: string; readonly text: string }> = []
+  const host = await startSignIn({ port: 0, send: (mail) => void mails.push(mail) })
+  try {
+    const visitor = visitorOf(host.url)
+    await visitor.askForLink("ada@example.com")
+    expect(mails).toMatchObject([{ to: "ada@example.com" }])
+    const link = linkIn(mails[0]?.text)
+    expect(link).toContain(`${host.url}/sign-in#`)
+    expect((await visitor.follow(link)).data).toMatchObject({ verified: true })
+    expect((await visitor.ask("/api/v1/bin/457173")).headers.get("x-credits-balance")).toBe("199.5")
+    expect(await (await fetch(`${host.url}/console`)).text()).toContain('<div id="tool">')
+  } finally {
+    await host.stop()
+  }
+})
 
 describe("the host of express.js", () => {
   let host: Awaited<ReturnType<typeof start>>

@@ -255,7 +255,7 @@ test("the page and its files are small, compressed, and kept as long as they may
   const page = await fetch(server.url)
   const html = await page.text()
   expect(page.headers.get("content-security-policy")).toContain("default-src 'none'; script-src 'self'; style-src 'self';")
-  expect(page.headers.get("cache-control")).toBe("no-cache")
+  expect(page.headers.get("cache-control")).toBe("private, no-cache")
   expect(html).not.toMatch(/<style|style="|<script(?! type="module" src=)| on\w+=/u)
   const names = [...html.matchAll(/(?:href|src)="(\/assets\/[^"]+)"/gu)].map(([, name]) => String(name))
   expect(names).toHaveLength(3)

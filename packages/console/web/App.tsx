@@ -4,6 +4,7 @@ import { ToolContext } from "./Context.ts"
 import { type Contract, contractOf } from "./Contract.ts"
 import { useExternal } from "./External.ts"
 import { EVENTS, follow, type LiveState } from "./Live.ts"
+import { nameTool } from "./Name.ts"
 import { Nav } from "./Nav.tsx"
 import { OPERATOR } from "./operator/Access.ts"
 import { pagesOf } from "./Pages.tsx"
@@ -11,7 +12,7 @@ import { Trouble, Waiting } from "./Parts.tsx"
 import { usePlace } from "./Place.ts"
 import { Operator } from "./pages/Operator.tsx"
 import { currentAccess, onAccess, Refused, read, takeUpSession } from "./Requests.ts"
-import { hasSessions } from "./Session.ts"
+import { hasSessions, mayHaveSession } from "./Session.ts"
 import { SignIn } from "./SignIn.tsx"
 
 type Start = { readonly contract: Contract } | { readonly refused: Refused } | undefined
@@ -48,7 +49,8 @@ export const App = () => {
 /** Reads the contract of the host, and takes up a session that this browser has. */
 const beginning = async (): Promise<Contract> => {
   const contract = contractOf(await read("/api/v1/openapi.json"))
-  if (hasSessions(contract)) await takeUpSession()
+  if (contract.title !== undefined) nameTool(contract.title)
+  if (hasSessions(contract) && mayHaveSession()) await takeUpSession()
   return contract
 }
 

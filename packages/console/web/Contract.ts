@@ -71,6 +71,8 @@ export interface Link {
 }
 
 export interface Contract {
+  /** How the host calls itself. */
+  readonly title?: string
   readonly operations: ReadonlyArray<Operation>
   readonly groups: ReadonlyArray<{ readonly name: string; readonly description: string }>
   /** The operation of a method and path; undefined where the host does not offer it. */
@@ -93,6 +95,7 @@ export const contractOf = (document: Json): Contract => {
   )
   const find = (method: string, path: string) => operations.find((operation) => operation.method === method && operation.path === path)
   return {
+    ...(typeof document.info?.title === "string" ? { title: document.info.title } : {}),
     operations,
     groups: (document.tags ?? []).map(({ description = "", name }: Json) => ({ name, description })),
     find,

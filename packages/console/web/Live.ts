@@ -4,7 +4,7 @@
  */
 import { useEffect, useRef } from "preact/hooks"
 import { eventParser } from "./EventLines.ts"
-import { onAccess, proof } from "./Requests.ts"
+import { currentAccess, onAccess, proof } from "./Requests.ts"
 
 export const EVENTS = "/api/v1/account/events"
 
@@ -54,9 +54,12 @@ const pause = (milliseconds: number, signal: AbortSignal): Promise<void> =>
     })
   })
 
-/** Follows the account until `signal` aborts; again from the start when the tool is signed in otherwise. `report` says how it goes. */
+/**
+ * Follows the account until `signal` aborts, or nobody is signed in; again from the start when the tool is signed in otherwise. `report` says
+ * how it goes.
+ */
 export const follow = async (report: (state: LiveState) => void, signal: AbortSignal): Promise<void> => {
-  while (!signal.aborted) {
+  while (!signal.aborted && currentAccess().by !== "nobody") {
     const otherwise = new AbortController()
     const forget = onAccess(() => otherwise.abort())
     await followAs(report, AbortSignal.any([signal, otherwise.signal]))

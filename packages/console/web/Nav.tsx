@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks"
 import { useTool } from "./Context.ts"
 import type { LiveState } from "./Live.ts"
+import { toolName } from "./Name.ts"
 import { OPERATOR } from "./operator/Access.ts"
 import type { ToolPage } from "./Pages.tsx"
 import { hrefOf } from "./Place.ts"
@@ -39,7 +40,7 @@ export const Nav = ({
     <header class="side">
       <div class="brand">
         <Mark />
-        <span>Millrace</span>
+        <span>{toolName()}</span>
         <span class={`live ${live}`} role="status">
           {LIVE[live]}
         </span>

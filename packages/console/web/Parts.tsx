@@ -1,6 +1,7 @@
 /** The small parts that pages are made of. */
 import type { ComponentChildren } from "preact"
 import { useLayoutEffect, useRef, useState } from "preact/hooks"
+import { toolName } from "./Name.ts"
 import type { Refused } from "./Requests.ts"
 
 /** A page: its heading gets the focus when the page is opened, so that a screen reader says where one is. */
@@ -16,7 +17,7 @@ export const Page = ({
   const heading = useRef<HTMLHeadingElement>(null)
   // Before anybody can see the page, or press a key in it
   useLayoutEffect(() => {
-    document.title = `${title} · Millrace`
+    document.title = `${title} · ${toolName()}`
     heading.current?.focus({ preventScroll: true })
     scrollTo(0, 0)
   }, [title])

@@ -7,6 +7,9 @@ export const SIGN_UP = "/api/v1/signup"
 
 export const hasSessions = (contract: Contract): boolean => contract.find("GET", SESSION) !== undefined
 
+/** Whether this browser sent a session's cookie with the request for this page. Without it, the question who is signed in is an error. */
+export const mayHaveSession = (): boolean => document.documentElement.dataset["session"] !== "none"
+
 /** Asks for a link by mail. The answer is the same for every address. */
 export const askForLink = (address: string): Promise<unknown> => ask({ method: "POST", path: SESSIONS, body: { address } })
 

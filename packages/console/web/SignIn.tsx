@@ -1,6 +1,7 @@
 /** Signing in: by a link that is mailed or a passkey, where the host has sessions, and by a key. */
 import { useState } from "preact/hooks"
 import type { Contract } from "./Contract.ts"
+import { toolName } from "./Name.ts"
 import { Mark } from "./Nav.tsx"
 import { OPERATOR } from "./operator/Access.ts"
 import { Trouble } from "./Parts.tsx"
@@ -16,7 +17,7 @@ export const SignIn = ({ contract }: { readonly contract: Contract }) => {
     <main class="alone">
       <div class="brand">
         <Mark />
-        <span>Millrace</span>
+        <span>{toolName()}</span>
       </div>
       <h1>Sign in</h1>
       {isBySession ? <ByMail canSignUp={contract.find("POST", SIGN_UP) !== undefined} /> : null}

@@ -4,6 +4,7 @@ import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { CurrentExchange } from "./Exchange.ts"
 import { problemOf, responseOf } from "./Problem.ts"
 import { RouteNotFound } from "./Refusal.ts"
+import * as Cookies from "./sessions/Cookies.ts"
 
 /** A file in the forms in which it is sent. */
 export interface WebFile {
@@ -40,7 +41,7 @@ export const POLICY = [
 
 /** Of the page: the page is asked for again with each visit, since it names the files of its version. */
 const OF_THE_PAGE = {
-  "cache-control": "no-cache",
+  "cache-control": "private, no-cache",
   "content-security-policy": POLICY,
   "referrer-policy": "no-referrer",
   "cross-origin-opener-policy": "same-origin",
@@ -89,21 +90,26 @@ const cachedSuccess = Effect.fnUntraced(function* <A, E>(effect: Effect.Effect<A
   return Effect.tapError(cached, () => forget)
 })
 
-const answer = ({ headers }: HttpServerRequest.HttpServerRequest, file: WebFile, base: string): HttpServerResponse.HttpServerResponse => {
-  const { bytes, encoding } = encoded(file, headers["accept-encoding"] ?? "")
+const answer = (request: HttpServerRequest.HttpServerRequest, file: WebFile, base: string): HttpServerResponse.HttpServerResponse => {
+  const { bytes, encoding } = encoded(file, request.headers["accept-encoding"] ?? "")
   const isPage = file.path === ""
   const shared = { vary: "accept-encoding", ...(isPage ? OF_THE_PAGE : OF_A_FILE) }
-  // The page names its files by a placeholder, since only this place knows where it is mounted
-  if (isPage)
-    return HttpServerResponse.text(Buffer.from(file.bytes).toString().replaceAll(BASE, base), { contentType: file.type, headers: shared })
+  if (isPage) {
+    const html = Buffer.from(file.bytes).toString().replaceAll(BASE, base)
+    const session = Cookies.sessionOf(request) === undefined ? "none" : "sent"
+    return HttpServerResponse.text(html.replaceAll(SESSION, session), { contentType: file.type, headers: shared })
+  }
   return HttpServerResponse.uint8Array(bytes, {
     contentType: file.type,
     headers: { ...shared, ...(encoding === undefined ? {} : { "content-encoding": encoding }) }
   })
 }
 
-/** What stands in the page for the path at which it is mounted. */
+/** What stands in the page for the path at which it is mounted: only this place knows it, and the page names its files by it. */
 export const BASE = "{{base}}"
+
+/** What stands in the page for whether its request had the cookie of a session, which a page cannot see: `sent` or `none`. */
+export const SESSION = "{{session}}"
 
 /** The smallest form that a client takes. RFC 9110, section 12.5.3; a coding of weight 0 is refused. */
 const encoded = ({ bytes, brotli, gzip }: WebFile, accepted: string): { readonly bytes: Uint8Array; readonly encoding?: "br" | "gzip" } => {

@@ -41,7 +41,7 @@ testing(
       expect(page.bytes.toString()).toBe(`<script src="${base}/assets/main-1.js"></script>`)
       expect(Object.fromEntries(page.headers)).toMatchObject({
         "content-type": "text/html; charset=utf-8",
-        "cache-control": "no-cache",
+        "cache-control": "private, no-cache",
         "content-security-policy": WebFiles.POLICY,
         "referrer-policy": "no-referrer",
         "x-content-type-options": "nosniff"
@@ -56,6 +56,18 @@ testing(
       // The API is where it was
       expect((yield* get("/health")).status).toBe(200)
     }
+  })
+)
+
+testing(
+  "tell the page whether its request had the cookie of a session",
+  Effect.gen(function* () {
+    const page = `<html data-session="${WebFiles.SESSION}"></html>`
+    const get = yield* serving("/tool", Effect.succeed([file("", page)]))
+    const shown = (cookie: string) => Effect.map(get("/tool", { cookie }), ({ bytes }) => bytes.toString())
+    expect(yield* shown("")).toBe(`<html data-session="none"></html>`)
+    expect(yield* shown("other=1; __Host-millrace-browser=2")).toBe(`<html data-session="none"></html>`)
+    expect(yield* shown(`a=1; __Host-millrace="><script>`)).toBe(`<html data-session="sent"></html>`)
   })
 )
 

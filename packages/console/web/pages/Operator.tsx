@@ -1,6 +1,7 @@
 /** The operator view: how the host is, for whoever has the operator's key. It stands by itself, beside the pages of an account. */
 import type { ComponentChildren } from "preact"
 import { useState } from "preact/hooks"
+import { toolName } from "../Name.ts"
 import { Mark } from "../Nav.tsx"
 import { keep, OPERATOR, tryKey, useAdmitted } from "../operator/Access.ts"
 import { Accounts } from "../operator/Accounts.tsx"
@@ -81,7 +82,7 @@ const ByKey = () => {
     <main class="alone">
       <div class="brand">
         <Mark />
-        <span>Millrace</span>
+        <span>{toolName()}</span>
       </div>
       <h1>Operator view</h1>
       <form class="stack" onSubmit={submit} autocomplete="off">

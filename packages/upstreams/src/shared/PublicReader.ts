@@ -57,6 +57,9 @@ export interface Reader {
 /** Milliseconds to leave an upstream alone that does not say for how long. */
 const PAUSE = 5_000
 
+/** An upstream that asks for more is asked again after an hour, in milliseconds: it may have been a mistake. */
+const LONGEST_PAUSE = 3_600_000
+
 /** The most buckets whose pauses are known. */
 const BUCKETS = 1_000
 
@@ -141,7 +144,7 @@ const asked = ({ clock, exchange, options, pauses }: Reading, request: Request):
     const answered = Effect.tapError(exchange(request), (error) =>
       Effect.sync(() => {
         if (error._tag === "UpstreamUnavailable" && error.retryAfter !== undefined)
-          pauses.set(bucket, clock.currentTimeMillisUnsafe() + error.retryAfter * 1_000)
+          pauses.set(bucket, clock.currentTimeMillisUnsafe() + Math.min(error.retryAfter * 1_000, LONGEST_PAUSE))
       })
     )
     return Effect.timeoutOrElse(Effect.andThen(turn, answered), { duration: timeLimit, orElse: () => Effect.fail(tooLate(options)) })

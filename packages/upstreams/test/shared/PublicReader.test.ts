@@ -229,6 +229,25 @@ describe("a configured service", () => {
     )
   )
 
+  test("that is to be left alone for years is asked again after an hour", () =>
+    run(
+      Effect.gen(function* () {
+        let asked = 0
+        const { url } = yield* serve((response) => {
+          asked++
+          if (asked === 1) response.writeHead(429, { "retry-after": "99999999" }).end()
+          else response.writeHead(200).end(JSON.stringify(good))
+        })
+        const read = yield* configured(url)
+        yield* Effect.flip(read("/limited"))
+        yield* TestClock.adjust("59 minutes")
+        yield* Effect.flip(read("/limited"))
+        expect(asked).toBe(1)
+        yield* TestClock.adjust("1 minute")
+        expect(yield* read("/limited")).toMatchObject({ data: good })
+      })
+    ))
+
   test("that is down tells when to come again", () =>
     run(
       Effect.gen(function* () {
