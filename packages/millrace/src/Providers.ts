@@ -1,5 +1,6 @@
 /** Upstreams that need a provider: which of them, and where, by settings. Without one, an operation answers that it is not set up. */
 import { CodeHost, Image, Leads, Pace, Speech } from "@millrace/core"
+import type { StateStore } from "@millrace/event-sourcing"
 import {
   Automatic1111ImageGenerator,
   ComfyUiImageGenerator,
@@ -235,7 +236,10 @@ const mapSearch = Effect.fnUntraced(function* ({ mapSearch: choice, mapSearchCon
   return OsmMapSearch.layer({ nominatim: url, contact: mapSearchContact.value, ...more }).pipe(Layer.provide(Pace.layer))
 })
 
-export const layer = (choice: Choice) =>
+type Provided = CodeHost.CodeHost | Image.ImageGenerator | Image.Translator | Leads.MapSearch | Speech.SpeechSynthesizer
+
+/** The state store keeps the pace of requests that some providers ask for. */
+export const layer = (choice: Choice): Layer.Layer<Provided, unknown, StateStore.StateStore> =>
   Layer.mergeAll(
     Layer.unwrap(speech(choice.speech)),
     Layer.unwrap(images(choice.images)),
