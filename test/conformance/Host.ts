@@ -125,6 +125,8 @@ export interface Options {
   readonly isDown?: () => boolean
   /** Whether somebody makes pictures and speech, mail comes here, and there is a public number: by default. */
   readonly isConfigured?: boolean
+  /** What the platform that hosts code answers instead. */
+  readonly codeHost?: Parameters<typeof GitHubServer.answer>[0]
 }
 
 const away = new EventStore.StoreUnavailable({ reason: "out of reach" })
@@ -217,7 +219,7 @@ const incoming = (subject: string) => ({
 /** Serves for as long as the scope is open. */
 export const hostWith = Effect.fnUntraced(function* (options: Options) {
   const { address } = yield* NameServer.serve(script)
-  const { url: codeHost } = yield* LocalService.serve(GitHubServer.answer())
+  const { url: codeHost } = yield* LocalService.serve(GitHubServer.answer(options.codeHost))
   const { url: shop } = yield* LocalService.serve(ShopServer.answer())
   const { url: map } = yield* LocalService.serve(PlacesServer.answer())
   const context = yield* Layer.build(services({ nameServer: address, codeHost, shop, map }, options))

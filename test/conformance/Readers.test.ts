@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { expect } from "vitest"
 import { least } from "./Cases.ts"
-import { host, hostWith, testing } from "./Host.ts"
+import { host, hostWith, type Options, testing } from "./Host.ts"
 import { type Answer, send } from "./Requests.ts"
 import { rows } from "./Rows.ts"
 
@@ -50,6 +50,34 @@ testing(
     expect([status, JSON.parse(body).error.message]).toEqual([422, "page: page 34 of 30 ends beyond the first 1000 results"])
   })
 )
+
+type Reply = NonNullable<ReturnType<NonNullable<Options["codeHost"]>>>
+
+const FAILURES: ReadonlyArray<readonly [string, Reply, status: number, code: string, retryAfter: string | null]> = [
+  ["is not there", { status: 404, body: {} }, 404, "not_found", null],
+  ["was taken down", { status: 451, body: {} }, 404, "not_found", null],
+  ["refuses the host's token", { status: 401, body: { message: "Bad credentials" } }, 503, "upstream_unavailable", "5"],
+  ["refuses the host", { status: 403, body: { message: "Forbidden" } }, 503, "upstream_unavailable", "5"],
+  ["is limited, for a time", { status: 429, body: {}, headers: { "retry-after": "17" } }, 503, "upstream_unavailable", "17"],
+  ["is limited, for no time that it tells", { status: 429, body: {} }, 503, "upstream_unavailable", "60"],
+  ["fails", { status: 500, body: {} }, 503, "upstream_unavailable", "5"],
+  ["is down for a time", { status: 503, body: {}, headers: { "retry-after": "120" } }, 503, "upstream_unavailable", "120"],
+  ["answers something else", { status: 200, body: { login: 7 } }, 503, "upstream_invalid_reply", "60"]
+]
+
+for (const [what, reply, status, code, retryAfter] of FAILURES)
+  testing(
+    `a platform that ${what} is answered with ${code}, and what was held goes back`,
+    Effect.gen(function* () {
+      const { balance, open, url } = yield* hostWith({ codeHost: () => reply })
+      const { accountId, key } = yield* open(10)
+      const row = rowOf("codeHost.user")
+      const answer = yield* Effect.promise(() => send(url, row, least(row).input, key))
+      expect([...told(answer), answer.headers.get("retry-after")]).toEqual([status, code, null, retryAfter])
+      expect(answer.body).not.toMatch(/github|127\.0\.0\.1|credentials|octocat/iu)
+      expect(yield* balance(accountId)).toMatchObject({ available: 10_000, held: 0 })
+    })
+  )
 
 testing(
   "without a provider they answer that they are not set up, at no cost, and the catalog says so",

@@ -236,9 +236,10 @@ const mapSearch = Effect.fnUntraced(function* ({ mapSearch: choice, mapSearchCon
   return OsmMapSearch.layer({ nominatim: url, contact: mapSearchContact.value, ...more }).pipe(Layer.provide(Pace.layer))
 })
 
-type Provided = Speech.SpeechSynthesizer | Image.ImageGenerator | Image.Translator | CodeHost.CodeHost | Leads.MapSearch
+type Provided = CodeHost.CodeHost | Image.ImageGenerator | Image.Translator | Leads.MapSearch | Speech.SpeechSynthesizer
 
-export const layer = (choice: Choice): Layer.Layer<Provided, CommandFailed | Config.ConfigError, StateStore.StateStore> =>
+/** The state store keeps the pace of requests that some providers ask for. */
+export const layer = (choice: Choice): Layer.Layer<Provided, unknown, StateStore.StateStore> =>
   Layer.mergeAll(
     Layer.unwrap(speech(choice.speech)),
     Layer.unwrap(images(choice.images)),

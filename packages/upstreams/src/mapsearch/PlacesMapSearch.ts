@@ -1,6 +1,7 @@
 /** `MapSearch` on the Places API (New) of Google Maps Platform: `POST /v1/places:searchText`. Its terms forbid that results are kept. */
 import { Leads } from "@millrace/core"
 import { Effect, Layer, Redacted, Schema } from "effect"
+import type { Reply } from "../shared/ByteService.ts"
 import * as JsonService from "../shared/JsonService.ts"
 import * as PublicReader from "../shared/PublicReader.ts"
 
@@ -70,13 +71,17 @@ const businessOf = (place: Place): Leads.Business => {
   }
 }
 
+/** A key that is not valid is answered with 400. */
+const isDenied = (reply: Reply): boolean =>
+  PublicReader.isDenied(reply) || (reply.status === 400 && new TextDecoder().decode(reply.bytes).includes("API_KEY_INVALID"))
+
 /** A reply may have 4 MiB and 10 seconds by default. */
 export const layer = ({ apiKey, baseUrl = new URL("https://places.googleapis.com"), ...limits }: Options): Layer.Layer<Leads.MapSearch> =>
   Layer.effect(
     Leads.MapSearch,
     Effect.gen(function* () {
       const credentials = { "x-goog-api-key": Redacted.value(apiKey) }
-      const { json } = yield* PublicReader.make({ ...limits, upstream: "map search", base: baseUrl, credentials })
+      const { json } = yield* PublicReader.make({ ...limits, upstream: "map search", base: baseUrl, credentials, isDenied })
       const read = json(SearchReply, "place")
       const url = JsonService.below(baseUrl, "v1/places:searchText")
       return {

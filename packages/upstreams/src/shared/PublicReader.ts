@@ -29,6 +29,8 @@ export interface Options
     Partial<Pick<GuardedExchange.Options, "limitedFor">> {
   /** Waits until a request may be sent. Then a read is one request: it is not repeated, and redirects are not followed. */
   readonly turn?: Effect.Effect<void, UpstreamUnavailable>
+  /** Whether a reply refuses the host itself or its credentials, which the host's log is told: by status 401 or 403 by default. */
+  readonly isDenied?: (reply: Reply) => boolean
 }
 
 export interface Request extends GuardedExchange.Request {
@@ -69,7 +71,7 @@ export const limitedFor = ({ headers, status }: Reply, now: number): number | un
 
 export const make = Effect.fnUntraced(function* (given: Options) {
   const alone = given.turn === undefined ? {} : { retries: 0, redirects: 0 }
-  const options = { limitedFor, timeLimit: "10 seconds", byteLimit: 4 * 1024 * 1024, ...given, ...alone } as const
+  const options = { limitedFor, isDenied, timeLimit: "10 seconds", byteLimit: 4 * 1024 * 1024, ...given, ...alone } as const
   const clock = yield* Clock.Clock
   const reading: Reading = {
     options,
@@ -99,7 +101,7 @@ export const make = Effect.fnUntraced(function* (given: Options) {
 })
 
 interface Reading {
-  readonly options: Options & Pick<GuardedExchange.Options, "limitedFor" | "timeLimit" | "byteLimit">
+  readonly options: Options & Pick<GuardedExchange.Options, "limitedFor" | "timeLimit" | "byteLimit"> & Required<Pick<Options, "isDenied">>
   readonly clock: Clock.Clock
   readonly cache: ResponseCache
   readonly shared: Effect.Success<typeof InFlight.make>
@@ -172,7 +174,9 @@ const isolated = <E>({ base }: Options, error: E): E | UpstreamUnavailable =>
   base === undefined && error instanceof UpstreamUnavailable ? new UpstreamUnavailable({ ...error, isolated: true }) : error
 
 const GONE: ReadonlySet<number> = new Set([404, 410, 451])
-const DENIED: ReadonlySet<number> = new Set([401, 403])
+
+/** By status 401 or 403. */
+export const isDenied = ({ status }: Reply): boolean => status === 401 || status === 403
 
 /** A reply with status 200. */
 const succeeded = ({ clock, options }: Reading, resource: string, reply: Reply): Effect.Effect<Reply, NotFound | UpstreamUnavailable> => {
@@ -184,7 +188,7 @@ const succeeded = ({ clock, options }: Reading, resource: string, reply: Reply):
   const { reason } = Wire.unexpected(upstream, status)
   const retryAfter = status < 500 || wait === undefined ? {} : { retryAfter: Math.max(1, Math.ceil(wait / 1_000)) }
   const unavailable = Effect.fail(new UpstreamUnavailable({ upstream, reason, ...retryAfter }))
-  return base !== undefined && DENIED.has(status)
+  return base !== undefined && options.isDenied(reply)
     ? Effect.andThen(Effect.logError(`${upstream} refuses this host or its credentials: it answered with status ${status}`), unavailable)
     : unavailable
 }

@@ -1,6 +1,6 @@
 import { Leads, UpstreamUnavailable } from "@millrace/core"
 import { PlacesMapSearch } from "@millrace/upstreams"
-import { Context, Effect, Layer, Redacted, type Scope } from "effect"
+import { Context, Effect, Layer, Logger, Redacted, type Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { describe, expect, test } from "vitest"
 import { faults, json, nobody, serve } from "../shared/LocalService.ts"
@@ -73,16 +73,23 @@ describe("the Places API", () => {
       })
     ))
 
-  test("that refuses the key is unavailable", () =>
+  test.each([
+    ["another", 403],
+    ["malformed", 400]
+  ])("that refuses the key %s is unavailable, which the host's log is told", (key, status) =>
     run(
       Effect.gen(function* () {
+        const lines: Array<string> = []
+        const log = Logger.layer([Logger.make(({ logLevel, message }) => void lines.push(`${logLevel} ${message}`))])
         const { url } = yield* serve(answer())
-        const map = yield* at(url, { apiKey: Redacted.make("another") })
-        const error = yield* Effect.flip(map.search(SEARCH))
-        expect(error).toMatchObject({ _tag: "UpstreamUnavailable", reason: "it answered with status 403" })
-        expect(JSON.stringify(error)).not.toMatch(/another|bakeries/u)
+        const map = yield* at(url, { apiKey: Redacted.make(key) })
+        const error = yield* Effect.flip(map.search(SEARCH)).pipe(Effect.provide(log))
+        expect(error).toMatchObject({ _tag: "UpstreamUnavailable", reason: `it answered with status ${status}` })
+        expect(lines).toEqual([`Error map search refuses this host or its credentials: it answered with status ${status}`])
+        expect(JSON.stringify(error)).not.toMatch(/another|malformed|bakeries/u)
       })
-    ))
+    )
+  )
 
   test.each(faults({ places }, 100_000))("is unavailable if it answers with %s", (_, answer) =>
     run(

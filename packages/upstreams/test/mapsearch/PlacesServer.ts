@@ -40,6 +40,7 @@ export const answer = (): Answer => (response, request) => {
       .end(JSON.stringify(body))
   const { "x-goog-api-key": key, "x-goog-fieldmask": mask } = request.headers
   if (request.method !== "POST" || request.path !== "/v1/places:searchText") return send(404, refusal(404, "NOT_FOUND", "NONE"))
+  if (key === "malformed") return send(400, refusal(400, "INVALID_ARGUMENT", "API_KEY_INVALID"))
   if (key !== KEY) return send(403, refusal(403, "PERMISSION_DENIED", "API_KEY_SERVICE_BLOCKED"))
   if (typeof mask !== "string") return send(400, refusal(400, "INVALID_ARGUMENT", "NO_FIELD_MASK"))
   const { pageSize, textQuery } = JSON.parse(request.body)

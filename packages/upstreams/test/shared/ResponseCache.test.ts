@@ -99,6 +99,16 @@ describe("a kept reply", () => {
       })
     ))
 
+  test("of a platform that says nothing of its age is asked for again, however old its content is", () =>
+    withCache((cache) =>
+      Effect.gen(function* () {
+        yield* TestClock.setTime(Date.UTC(2026, 0, 22))
+        const since = "Thu, 22 Jan 2015 00:00:00 GMT"
+        cache.take(request, cache.find(request), reply({ "last-modified": since, date: "Thu, 22 Jan 2026 00:00:00 GMT" }))
+        expect(cache.find(request)).toMatchObject({ _tag: "Stale", conditions: { "if-modified-since": since } })
+      })
+    ))
+
   test("outlives an error of the upstream, and goes when the resource has gone", () =>
     withCache((cache) =>
       Effect.sync(() => {
