@@ -239,7 +239,7 @@ const mapSearch = Effect.fnUntraced(function* ({ mapSearch: choice, mapSearchCon
 type Provided = CodeHost.CodeHost | Image.ImageGenerator | Image.Translator | Leads.MapSearch | Speech.SpeechSynthesizer
 
 /** The state store keeps the pace of requests that some providers ask for. */
-export const layer = (choice: Choice): Layer.Layer<Provided, unknown, StateStore.StateStore> =>
+export const layer = (choice: Choice): Layer.Layer<Provided, CommandFailed | Config.ConfigError, StateStore.StateStore> =>
   Layer.mergeAll(
     Layer.unwrap(speech(choice.speech)),
     Layer.unwrap(images(choice.images)),
