@@ -9,6 +9,7 @@ import { Clock, Config, ConfigProvider, Effect, Layer, Option, Stream } from "ef
 import * as BackupFolder from "./BackupFolder.ts"
 import * as Blobs from "./Blobs.ts"
 import { type Check, check, type Finding, finding } from "./Check.ts"
+import * as CustomerChecks from "./CustomerChecks.ts"
 import * as ErasureRegister from "./ErasureRegister.ts"
 import { fail } from "./Failure.ts"
 import * as KeyCount from "./KeyCount.ts"
@@ -235,7 +236,11 @@ export const run = (options: Options): Effect.Effect<ReadonlyArray<Check>> =>
       Effect.map(Effect.fromResult(there), ({ log }) => finding(log))
     )
     const host = yield* Effect.all([node, settings, upstreams, ...Option.toArray(options.backups).map(backups)]).pipe(
-      Effect.flatMap((checks) => Effect.map(ServingChecks.checks, (serving) => [...checks, ...serving]))
+      Effect.zipWith(Effect.zip(CustomerChecks.checks, ServingChecks.checks), (checks, [customers, serving]) => [
+        ...checks,
+        ...customers,
+        ...serving
+      ])
     )
     if (there._tag === "Failure")
       return [...host, { ...store, advice: "millrace serve makes one; --store or MILLRACE_STORE names another" }]

@@ -32,7 +32,7 @@ export const address: Setting.Kind<URL> = {
   secret: true
 }
 
-const relayOrPrint: Setting.Kind<Relay> = {
+export const relayOrPrint: Setting.Kind<Relay> = {
   ...address,
   parse: (text) => (text === "print" ? text : addressOf(text)),
   expected: `print, or ${address.expected}`
@@ -70,7 +70,8 @@ const printing = (forPeople: boolean): Layer.Layer<MailRelay> =>
       )
   })
 
-const senderAt = (publicUrl: Option.Option<URL>): string => {
+/** The sender at the host of an address; at `localhost` where nothing says one. */
+export const senderAt = (publicUrl: Option.Option<URL>): string => {
   const host = Option.match(publicUrl, { onNone: () => "localhost", onSome: ({ hostname }) => hostname })
   return `no-reply@${isIP(host) !== 0 || host.startsWith("[") ? "localhost" : host}`
 }

@@ -77,7 +77,8 @@ const paypal = ({ publicUrl }: Settings): Made =>
     return PayPal.layer({ ...ids, clientSecret, returnUrl: publicUrl.value, ...address })
   })
 
-const made = (name: Name, settings: Settings): Made => {
+/** Finds what a gateway needs. Fails with a sentence that names the setting which is missing. */
+export const make = (name: Name, settings: Settings): Made => {
   switch (name) {
     case "manual":
       return Effect.succeed(
@@ -91,4 +92,4 @@ const made = (name: Name, settings: Settings): Made => {
 }
 
 /** A gateway. Fails with a sentence that names the setting which is missing. */
-export const layer = (name: Name, settings: Settings): Taking => Layer.unwrap(made(name, settings))
+export const layer = (name: Name, settings: Settings): Taking => Layer.unwrap(make(name, settings))

@@ -2,17 +2,27 @@
 import { Context, Deferred, Effect, Layer, Option } from "effect"
 import * as Setting from "./Setting.ts"
 
-export const parse = (text: string): URL | undefined => {
+const parse = (text: string): URL | undefined => {
   const url = URL.parse(text)
   const isAddress = url !== null && /^https?:$/u.test(url.protocol) && url.search === "" && url.hash === ""
   return isAddress && url.username === "" && url.password === "" ? url : undefined
 }
 
+export const kind: Setting.Kind<URL> = {
+  metavar: "url",
+  parse,
+  expected: "an address such as https://api.example.com, without a query",
+  secret: true
+}
+
+/** Whether it names this machine, whose pages browsers trust over plain HTTP. */
+export const isLoopback = ({ hostname }: URL): boolean => /^(?:(?:.+\.)?localhost|127(?:\.\d+){3}|\[::1\])$/u.test(hostname)
+
 export const flags = {
   publicUrl: Setting.optional(
     "public-url",
     "Address under which people and providers reach this server; where it listens when left out. Mailed links lead there",
-    { metavar: "url", parse, expected: "an address such as https://api.example.com, without a query", secret: true }
+    kind
   )
 }
 

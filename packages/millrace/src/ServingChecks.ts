@@ -5,8 +5,9 @@ import { networkInterfaces } from "node:os"
 import { createSecureContext } from "node:tls"
 import { Dns } from "@millrace/core"
 import { DnsClient } from "@millrace/upstreams"
-import { Clock, Config, Effect, Option } from "effect"
+import { Clock, Effect, Option } from "effect"
 import { type Check, check, finding } from "./Check.ts"
+import { isSet, set } from "./EnvironmentSettings.ts"
 import { CommandFailed, fail, textOf } from "./Failure.ts"
 import * as MailSettings from "./MailSettings.ts"
 import * as ProxySettings from "./ProxySettings.ts"
@@ -17,16 +18,6 @@ const DAY = 24 * 60 * 60 * 1000
 
 /** A certificate that ends earlier is reported. Days. */
 const SOON = 14
-
-/** The value of a variable; fails with its name if that is malformed. */
-const set = <A>(variable: string, { expected, parse }: Pick<Setting.Kind<A>, "expected" | "parse">) =>
-  Effect.flatMap(Config.String(variable).pipe(Config.option), (text) => {
-    if (Option.isNone(text)) return Effect.succeed(Option.none<A>())
-    const value = parse(text.value)
-    return value === undefined ? fail(`${variable} must be ${expected}`) : Effect.succeed(Option.some(value))
-  })
-
-const isSet = (variable: string) => Effect.map(Config.String(variable).pipe(Config.option), Option.isSome)
 
 // certificates
 

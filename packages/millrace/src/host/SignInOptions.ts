@@ -35,12 +35,10 @@ export type SendMail = (mail: OutgoingMail) => Promise<void> | void
 
 export type { OutgoingMail }
 
-const isLoopback = (hostname: string): boolean => /^(?:(?:.+\.)?localhost|127(?:\.\d+){3}|\[::1\])$/u.test(hostname)
-
 /** Browsers refuse the cookies of sessions over plain HTTP, except from the machine itself. */
 const isPublicUrl = (value: unknown): boolean => {
-  const url = typeof value === "string" ? PublicUrl.parse(value) : undefined
-  return url !== undefined && (url.protocol === "https:" || isLoopback(url.hostname))
+  const url = typeof value === "string" ? PublicUrl.kind.parse(value) : undefined
+  return url !== undefined && (url.protocol === "https:" || PublicUrl.isLoopback(url))
 }
 
 /** A path of the host itself: `//` would begin the name of another host. */

@@ -46,6 +46,23 @@ const isRefusedForGood = ({ code, command, responseCode }: Trouble): boolean =>
 const reasonOf = ({ code, responseCode }: Trouble): string =>
   [code, responseCode].filter((part) => typeof part === "string" || typeof part === "number").join(" ") || "unknown"
 
+/**
+ * Connects to a relay and signs in as a sender of mail does: EHLO, STARTTLS and AUTH, without a message. The failure names neither the name
+ * nor the password.
+ */
+export const verify = ({ timeLimit = "15 seconds", url }: Omit<Options, "from">): Effect.Effect<void, MailNotSent> => {
+  const limit = Duration.toMillis(timeLimit)
+  return Effect.acquireUseRelease(
+    Effect.sync(() => transportTo(url, limit)),
+    (transport) => Effect.tryPromise({ try: () => transport.verify(), catch: (cause) => cause as Trouble }),
+    (transport) => Effect.sync(() => transport.close())
+  ).pipe(
+    Effect.timeoutOrElse({ duration: limit, orElse: () => Effect.fail({ code: "ETIMEDOUT" }) }),
+    Effect.mapError((trouble: Trouble) => new MailNotSent({ reason: reasonOf(trouble) })),
+    Effect.asVoid
+  )
+}
+
 export const layer = ({ from, timeLimit = "15 seconds", url }: Options): Layer.Layer<MailRelay> => {
   const limit = Duration.toMillis(timeLimit)
 
