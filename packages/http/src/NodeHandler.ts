@@ -3,7 +3,8 @@
  * messages and Effect. This file handles what frameworks do to a request before: cut paths, and bodies that are read already.
  */
 import { IncomingMessage, type ServerResponse } from "node:http"
-import { NodeHttpServer, NodeHttpServerRequest } from "@effect/platform-node"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
+import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
 import { Effect, Exit, Option, Scope } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { App, Handle } from "./WebHandler.ts"

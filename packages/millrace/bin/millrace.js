@@ -11,6 +11,13 @@ if (major < 22 || (major === 22 && minor < 19)) {
 const { setFlagsFromString } = await import("node:v8")
 setFlagsFromString("--no-allocation-site-pretenuring")
 
+// Half of a short command is compiling. The cache is the user's own: whoever writes it chooses the code that runs, so the shared folder for
+// temporary files, which is Node's default, is no place for it. Without a home that can be written, nothing is kept.
+const { enableCompileCache } = await import("node:module")
+const { homedir } = await import("node:os")
+const { join } = await import("node:path")
+if (!process.env.NODE_COMPILE_CACHE) enableCompileCache(join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "millrace"))
+
 const { existsSync } = await import("node:fs")
 if (existsSync(new URL("../src/main.ts", import.meta.url))) {
   // A checkout: Node runs the sources themselves, ours and those of the packages beside us

@@ -1,5 +1,5 @@
 /** The command line: every command. */
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Money } from "@millrace/core"
 import { Effect, Layer } from "effect"
 import { CliConfig, type CliError, CliOutput, Command, GlobalFlag } from "effect/cli"

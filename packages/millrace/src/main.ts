@@ -1,6 +1,6 @@
 /** The process: runs the command line until it ends or a signal ends it. */
 import "effect/schema/SchemaJITCompiler/enable"
-import { NodeRuntime } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as Cli from "./Cli.ts"
 import * as Signals from "./Signals.ts"
 

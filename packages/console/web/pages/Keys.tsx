@@ -24,6 +24,8 @@ export const Keys = () => {
   const [made, setMade] = useState<NewKey>()
   const { contract } = useTool()
   const isPerson = currentAccess().by === "session"
+  const canIssue = useOffered("POST", KEYS)
+  const isForbidden = keys.refused?.code === "insufficient_scope"
   const show = (key: NewKey | undefined) => {
     if (key?.key !== undefined) setMade(key)
     keys.again()
@@ -36,9 +38,19 @@ export const Keys = () => {
           <Code text={made.key} label="the new key" />
         </Card>
       )}
-      {useOffered("POST", KEYS) && keys.refused?.code !== "insufficient_scope" ? <Issue onIssued={show} /> : null}
+      {canIssue && !isForbidden ? <Issue onIssued={show} /> : null}
       <Card title="Keys">
-        {keys.data === undefined ? keys.refused === undefined ? <Waiting /> : <Trouble refused={keys.refused} again={keys.again} /> : null}
+        {isForbidden ? (
+          <p class="notice">
+            This key may not manage keys: it lacks the scope keys. Sign in by a link in a mail, or with a key that has this scope.
+          </p>
+        ) : keys.data === undefined ? (
+          keys.refused === undefined ? (
+            <Waiting />
+          ) : (
+            <Trouble refused={keys.refused} again={keys.again} />
+          )
+        ) : null}
         {keys.data?.keys.length === 0 ? <Empty>There is no key.</Empty> : null}
         <ul class="lines">
           {keys.data?.keys.map((key) => (

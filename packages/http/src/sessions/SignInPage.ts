@@ -40,11 +40,29 @@ const htmlOf = (service: string): string => `<!doctype html>
 </html>
 `
 
-const CSS = `:root { color-scheme: light dark; font: 1.0625rem/1.5 system-ui, sans-serif }
-body { margin: 0; display: grid; min-height: 100vh; place-items: center }
-main { max-width: 26rem; padding: 1.5rem }
-h1 { font-size: 1.5rem; margin: 0 0 0.5rem }
-button { font: inherit; padding: 0.6rem 1.25rem; border: 1px solid; border-radius: 0.4rem; cursor: pointer }
+/** The colours and the letters of the web tool, which a host may serve without. */
+const CSS = `:root {
+  color-scheme: light dark;
+  --ground: #f5f6f4; --sheet: #ffffff; --ink: #16201f; --soft: #52605e; --rule: #dde2de; --accent: #0b6663; --accent-ink: #ffffff;
+}
+@media (prefers-color-scheme: dark) {
+  :root { --ground: #0f1414; --sheet: #171e1d; --ink: #e6ecea; --soft: #a2b0ad; --rule: #2a3533; --accent: #6cc9c2; --accent-ink: #062321 }
+}
+* { box-sizing: border-box }
+html {
+  background: var(--ground); color: var(--ink);
+  font: 400 0.9375rem/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans", sans-serif;
+}
+body { margin: 0; display: grid; min-height: 100vh; padding: 1rem; place-items: center }
+main { width: 100%; max-width: 26rem; padding: 1.5rem; background: var(--sheet); border: 1px solid var(--rule); border-radius: 0.625rem }
+h1 { margin: 0 0 0.5rem; font-size: 1.5rem; font-weight: 650; letter-spacing: -0.015em; line-height: 1.25 }
+#message { margin: 0 0 1.5rem; color: var(--soft) }
+button {
+  min-height: 2.5rem; padding: 0.5rem 1rem; background: var(--accent); color: var(--accent-ink);
+  border: 1px solid var(--accent); border-radius: 0.5rem; font: inherit; font-weight: 560; cursor: pointer;
+}
+button:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px }
+button:disabled { cursor: default; opacity: 0.65 }
 `
 
 /** Paths are relative: a proxy in front may serve this host below a path of its own. */
