@@ -94,7 +94,7 @@ export const invariants = (events: Iterable<Recorded>): ReadonlyArray<Violation>
   const passkeys = new PasskeyChecker(has(Passkey.Passkey), report)
   const payments = new PaymentChecker(has(Payment.Payment), report)
   const invoices = new InvoiceChecker(has(Payment.Payment) ? payments : undefined, report)
-  const subscriptions = new SubscriptionChecker(report)
+  const subscriptions = new SubscriptionChecker(has(Payment.Payment) ? payments : undefined, report)
 
   const enter = ({ at, event, stream }: Recorded): void => {
     const [category, id] = nameOf(stream)
@@ -131,6 +131,7 @@ export const invariants = (events: Iterable<Recorded>): ReadonlyArray<Violation>
     jobs.follow(event as AccountEvent)
     waits.follow(event as AccountEvent)
     payments.follow(id, event as AccountEvent)
+    subscriptions.follow(event as AccountEvent)
   }
 
   const revisions = new Map<string, number>()
@@ -145,5 +146,11 @@ export const invariants = (events: Iterable<Recorded>): ReadonlyArray<Violation>
     current = { stream, revision: revisions.get(stream) ?? -1, tag: "end" }
     account.end()
   }
+  if (has(Account.Account) && has(Payment.Payment))
+    for (const [id, lotId] of subscriptions.lost()) {
+      const stream = StreamName.make(Subscription.Subscription.category, id)
+      current = { stream, revision: revisions.get(stream) ?? -1, tag: "end" }
+      report("periodLot", `${lotId} was paid and never granted`)
+    }
   return violations
 }

@@ -339,3 +339,92 @@ describe("the invariants of invoices", () => {
   ]
   test.each(CASES)("report %s", (_, rule, events) => expect(broken(events)).toContain(rule))
 })
+
+describe("the invariants of subscriptions", () => {
+  const paymentOf = (n: number) => `pay_01ARZ3NDEKTSV4RRFFQ69G5FA${n}`
+  const STANDARD = { plan: "standard", amount: 2_000, currency: "USD", credits: Credits.of(25_000), every: "day" } as const
+  const PRO = { ...STANDARD, plan: "pro", amount: 5_001, credits: Credits.of(75_001) } as const
+  const subscription = on("subscription-1")
+  const of = { subscriptionId: "sub_1" } as const
+  const started = subscription({ _tag: "SubscriptionStarted", ...of, accountId: "acc_1", paymentId: paymentOf(0), plan: STANDARD })
+  const ended = subscription({ _tag: "SubscriptionEnded", ...of, reason: "canceled" })
+  const spanOf = (period: number) => ({ period, from: period * 1_000, until: (period + 1) * 1_000 })
+  const began = (period: number, change: object = {}) =>
+    subscription({
+      ...{ _tag: "SubscriptionPeriodBegan", ...of, paymentId: paymentOf(period), plan: STANDARD, ...spanOf(period) },
+      ...change
+    } as CheckedEvent)
+  const requested = (period: number) =>
+    subscription({
+      ...{ _tag: "SubscriptionPeriodRequested", ...of, paymentId: paymentOf(period), plan: STANDARD, ...spanOf(period) },
+      ...{ attempt: 1, graceUntil: 9_000 }
+    })
+  // At 333 of 1,000: floor(5001 × 0.667) and floor(2000 × 0.667), floor(75001 × 0.667) and floor(25000 × 0.667)
+  const RIGHT = { charged: 3_335, credited: 1_334, amount: 2_001, credits: Credits.of(50_025 - 16_675) }
+  const upgrading = (change: object = {}) =>
+    subscription({
+      ...{ _tag: "SubscriptionUpgradeRequested", ...of, paymentId: paymentOf(8), before: STANDARD, plan: PRO },
+      ...{ period: 0, began: 0, from: 333, until: 1_000, ...RIGHT, ...change }
+    } as CheckedEvent)
+  const changed = subscription({ _tag: "SubscriptionPlanChanged", ...of, paymentId: paymentOf(8), plan: PRO })
+
+  /** The payment of a period and its lot. */
+  const paid = (n: number, credits: number, expiresAt: number) => {
+    const payment = on(`payment-${Payment.paymentIdOf(paymentOf(n))}`)
+    const amount = 2_000
+    const purchase = { _tag: "Period", subscriptionId: "sub_1", plan: "standard", ...spanOf(n) } as const
+    const terms = { paymentId: paymentOf(n), accountId: "acc_1", gateway: "manual", amount, currency: "USD", purchase }
+    return {
+      captured: [
+        payment({ _tag: "PaymentRequested", ...terms, credits: Credits.of(credits), bonus: Credits.zero, expiresAt: 9_000 }),
+        payment({ _tag: "PaymentCaptured", amount })
+      ],
+      granted: on("account-acc_1")({
+        ...{ _tag: "CreditsGranted", lotId: lotIdOfPayment(paymentOf(n)), source: "subscription", priority: 30, expiresAt },
+        ...{ amount: Credits.of(credits), paymentRef: paymentOf(n), repaid: [] }
+      } as unknown as CheckedEvent)
+    }
+  }
+  const [first, upgrade] = [paid(0, 25_000, 1_000), paid(8, 33_350, 1_000)]
+  const MINE = ["subscription", "period"]
+  /** Of subscriptions alone: the account of these examples was never opened. */
+  const brokenHere = (events: ReadonlyArray<Recorded>) => broken(events).filter((rule) => MINE.some((word) => rule.includes(word)))
+
+  test("pass periods that follow each other and a dearer plan, whether the lot or the period is written first", () => {
+    const log = [started, ...first.captured, first.granted, began(0), upgrading(), ...upgrade.captured, changed, upgrade.granted]
+    expect(brokenHere(log)).toEqual([])
+    expect(brokenHere([started, began(0), requested(1), began(1), ended, started])).toEqual([])
+  })
+
+  const ONE = "an account has one subscription at a time, which begins once and ends once"
+  const PERIOD = "the periods of a subscription follow each other, and each payment counts once"
+  const LOT = "a period follows the capture of its payment, and brings a lot that expires with it"
+  const PRORATION = "a dearer plan costs and brings the rest of the period, less what was paid for it"
+  const paidOnce = [started, ...first.captured]
+  const CASES: Cases = [
+    ["a subscription beside another", ONE, [started, started]],
+    ["an end after the end", ONE, [started, ended, ended]],
+    ["a period after the end", ONE, [started, ended, began(0)]],
+    ["a period that begins twice", PERIOD, [started, began(0), began(0)]],
+    ["a period that was left out", PERIOD, [started, began(0), requested(2), began(2)]],
+    ["a period that begins after a gap", PERIOD, [started, began(0), requested(1), began(1, { from: 1_001 })]],
+    ["a period that ends before it begins", PERIOD, [started, began(0, { until: 0 })]],
+    ["a period that nobody asked to be paid", PERIOD, [started, began(0), began(1)]],
+    ["a payment that counts twice", PERIOD, [started, began(0), requested(1), began(1, { paymentId: paymentOf(0) })]],
+    ["a payment that is asked for twice", PERIOD, [started, began(0), requested(1), requested(1)]],
+    ["a period whose payment was not captured", LOT, [started, ...first.captured.slice(0, 1), began(0)]],
+    ["a period that was paid and never granted", LOT, [...paidOnce, began(0), upgrading(), ...upgrade.captured, upgrade.granted]],
+    ["a lot that outlives its period", LOT, [...paidOnce, paid(0, 25_000, 1_001).granted, began(0)]],
+    ["a lot that expires before its period ends", LOT, [...paidOnce, began(0), paid(0, 25_000, 999).granted]],
+    ["a dearer plan whose lot outlives the period", LOT, [started, began(0), upgrading(), changed, paid(8, 33_350, 1_001).granted]],
+    ["a rest that is rounded up", PRORATION, [started, began(0), upgrading({ charged: 3_336, amount: 2_002 })]],
+    ["a rest whose old price is not taken off", PRORATION, [started, began(0), upgrading({ amount: 3_335 })]],
+    ["a rest that brings too much", PRORATION, [started, began(0), upgrading({ credits: Credits.of(50_025) })]],
+    ["a change from a plan that is not in force", PRORATION, [started, began(0), upgrading({ before: { ...STANDARD, plan: "other" } })]],
+    ["a change outside the period", PRORATION, [started, began(0), upgrading({ from: 1_000 })]]
+  ]
+  test.each(CASES)("report %s", (_, rule, events) => expect(broken(events)).toContain(rule))
+
+  test("report a period that is granted twice", () =>
+    expect(broken([...paidOnce, first.granted, began(0), first.granted])).toContain("a payment grants once"))
+})

@@ -52,12 +52,15 @@ const text = (value: string): string => value.replaceAll(/[&<>"']/gu, (character
 /** A rate in percent: `19 %` for 1900. */
 const percent = (rate: number): string => `${rate / 100} %`
 
+/** A decimal with its thousands apart: `1,234,567.00`. */
+const grouped = (decimal: string): string => decimal.replace(/\B(?=(?:\d{3})+(?:\.|$))/gu, ",")
+
 /** The page of a document. */
 export const render = (document: InvoiceEvent, { buyer, standing }: Context): string => {
   const { currency, gateway, invoice, issuedAt, lines, net, number, paymentId, seller, tax, taxed, total } = document
   const isInvoice = document._tag === "InvoiceIssued"
   const title = isInvoice ? "Invoice" : "Credit note"
-  const money = (minor: number): string => `${minor < 0 ? "-" : ""}${toText({ minor: Math.abs(minor), currency })}`
+  const money = (minor: number): string => `${minor < 0 ? "-" : ""}${grouped(toText({ minor: Math.abs(minor), currency }))}`
   const cell = (minor: number, kind = "amount"): string => `<td class="${kind}">${money(minor)}</td>`
   const row = (line: Line): string =>
     `<tr><td>${text(line.description)}</td>${cell(line.net, "amount wide")}${cell(line.tax, "amount wide")}${cell(line.total)}</tr>`

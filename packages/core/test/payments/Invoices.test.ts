@@ -285,7 +285,12 @@ describe("the page of a document", () => {
 
   test("has amounts with the decimals of their currency", () => {
     expect(page({})).toContain(`<td class="amount">10.00</td>`)
-    expect(page({ currency: "JPY" })).toContain(`<td class="amount">1000</td>`)
+    expect(page({ currency: "JPY" })).toContain(`<td class="amount">1,000</td>`)
+    const amounts = { 5: "0.05", 99999: "999.99", 100000: "1,000.00", 1234567890: "12,345,678.90" }
+    for (const [total, shown] of Object.entries(amounts)) {
+      expect(page({ total: Number(total) })).toContain(`<td class="amount">${shown}</td>`)
+      expect(page({ total: -Number(total) })).toContain(`<td class="amount">-${shown}</td>`)
+    }
     expect(page({})).toContain("VAT 19 %, DE")
   })
 })

@@ -7,6 +7,7 @@ import { Checkout } from "../../src/payments/Checkout.ts"
 import * as ManualGateway from "../../src/payments/ManualGateway.ts"
 import { GatewayRefused, type Known, PaymentGateway, type Standing } from "../../src/payments/PaymentGateway.ts"
 import { Payments } from "../../src/payments/Payments.ts"
+import { PaymentUpkeep } from "../../src/payments/PaymentUpkeep.ts"
 import type { Plan } from "../../src/payments/Plans.ts"
 import { Subscriptions } from "../../src/payments/Subscriptions.ts"
 import { SubscriptionUpkeep } from "../../src/payments/SubscriptionUpkeep.ts"
@@ -64,14 +65,24 @@ export class StoringGateway {
 
 export interface Host extends Effect.Success<ReturnType<typeof host>> {}
 
-/** Opens a host. It ends with the scope. With `upkeep`, it also maintains subscriptions. */
-export const host = (
-  { events, states }: Stores,
-  { gateway = Layer.empty, upkeep = false }: { readonly gateway?: Layer.Layer<never>; readonly upkeep?: boolean } = {}
-) =>
+interface Options {
+  /** Instead of manual payments. */
+  readonly gateway?: Layer.Layer<never>
+  /** Whether it maintains subscriptions. */
+  readonly upkeep?: boolean
+  /** Whether it maintains payments too, and both as soon as another host has died. */
+  readonly pays?: boolean
+}
+
+/** Terms of leases and sweeps of hosts that die. */
+const SOON = { ttl: "1 second", sweepEvery: "1 second" } as const
+
+/** Opens a host. It ends with the scope. */
+export const host = ({ events, states }: Stores, { gateway = Layer.empty, upkeep = false, pays = false }: Options = {}) =>
   Effect.gen(function* () {
     const base = Layer.mergeAll(Layer.succeed(EventStore.EventStore, events), Layer.succeed(StateStore.StateStore, states))
-    const layer = (upkeep ? SubscriptionUpkeep.layer() : Layer.empty).pipe(
+    const upkeeps = pays ? Layer.mergeAll(SubscriptionUpkeep.layer(SOON), PaymentUpkeep.layer(SOON)) : SubscriptionUpkeep.layer()
+    const layer = (upkeep ? upkeeps : Layer.empty).pipe(
       Layer.provideMerge(Subscriptions.layer({ plans: [STANDARD, PRO] })),
       Layer.provideMerge(Checkout.layer()),
       Layer.provideMerge(Layer.mergeAll(Payments.layer, ManualGateway.layer(), gateway)),

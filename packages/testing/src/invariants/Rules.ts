@@ -43,7 +43,9 @@ export const RULES = {
   invoiceNumber: "the numbers of a month follow each other, and each event of a payment has one document",
   invoice: "each document says what was paid or went back, in its order, and its parts sum up",
   subscription: "an account has one subscription at a time, which begins once and ends once",
-  period: "the periods of a subscription follow each other, and each payment counts once"
+  period: "the periods of a subscription follow each other, and each payment counts once",
+  periodLot: "a period follows the capture of its payment, and brings a lot that expires with it",
+  proration: "a dearer plan costs and brings the rest of the period, less what was paid for it"
 } as const
 
 export type Rule = (typeof RULES)[keyof typeof RULES]
