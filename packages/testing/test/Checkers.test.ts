@@ -12,6 +12,7 @@ import { isExpectedWarning } from "../src/simulator/checkers/HostLogs.ts"
 import { checkInboxes } from "../src/simulator/checkers/Inboxes.ts"
 import { checkPayments, lotsOf } from "../src/simulator/checkers/Payments.ts"
 import { checkProxies } from "../src/simulator/checkers/Proxies.ts"
+import { checkTrials } from "../src/simulator/checkers/Trials.ts"
 import { checkWebhooks } from "../src/simulator/checkers/Webhooks.ts"
 import { type Evidence, type Final, indexEvidence, type Records, type Report } from "../src/simulator/Evidence.ts"
 import * as Faults from "../src/simulator/Faults.ts"
@@ -94,6 +95,76 @@ test("the checker of keys reports two successes under one key within a day", () 
   expect(reported(checkKeys, evidenceOf({ calls }))).toEqual(["q1: the key k0 succeeded again, as q1 after q0"])
   const later = [calls[0], call("q1", undefined, { intent, response: { answer: reply("q1", "2", 5), at: 86_400_000, lengthAfter: 0 } })]
   expect(reported(checkKeys, evidenceOf({ calls: later.filter((call) => call !== undefined) }))).toEqual([])
+})
+
+describe("the checker of trials", () => {
+  const reserved = (requestId = "q0", reservationId = "res_0"): AccountEvent => ({
+    ...{ _tag: "TrialReserved", reservationId, requestId, operation: "sim.one", expiresAt: 30_000 }
+  })
+  const used = (reservationId = "res_0", data = "1"): AccountEvent => ({
+    ...{ _tag: "TrialUsed", reservationId, replyHash: hash("sha256", data, "base64url") }
+  })
+  const released = (reservationId = "res_0"): AccountEvent => ({ _tag: "TrialReleased", reservationId, reason: "service_error" })
+  const replay: Answer = Exit.succeed({
+    requestId: "q0",
+    data: "1",
+    billed: { charged: Credits.zero, balance: Credits.zero },
+    replayed: true
+  })
+
+  /** What is reported of the call `q0` with this answer, which was given when the log had `lengthAfter` events. */
+  const judge = (events: ReadonlyArray<AccountEvent>, answer: Answer | undefined, lengthAfter = events.length) => {
+    const response = answer === undefined ? {} : { response: { answer, at: 10, lengthAfter } }
+    const evidence = evidenceOf({ calls: [call("q0", undefined, response)] })
+    const recorded = events.map((event, index) => ({
+      stream: "account-acc_1",
+      event,
+      at: 0,
+      index,
+      revision: index,
+      arrivedAt: 0,
+      metadata: {}
+    }))
+    evidence.records.recorder.accountEvents.push(...recorded)
+    return reported(checkTrials, evidence)
+  }
+  const free = reply("q0", "1", 0)
+  const failed: Answer = Exit.fail(new NotFound({ resource: "page" }))
+
+  test("reports nothing of what is right", () => {
+    expect(judge([reserved(), used()], free)).toEqual([])
+    expect(judge([reserved(), released()], failed)).toEqual([])
+    expect(judge([reserved(), released()], replay)).toEqual([])
+    expect(judge([], reply("q0", "1", 500))).toEqual([])
+    // Its caller was not told: it may have used its slot
+    expect(judge([reserved(), used()], Exit.fail(new Disconnected()))).toEqual([])
+    expect(judge([reserved(), used()], undefined)).toEqual([])
+  })
+
+  test.each<[string, ReadonlyArray<AccountEvent>, Answer | undefined, number | undefined, string]>([
+    ["a slot without an end", [reserved()], undefined, undefined, "the slot res_0 has no end"],
+    [
+      "a call that used two slots",
+      [reserved(), used(), reserved("q0", "res_1"), used("res_1")],
+      undefined,
+      undefined,
+      "q0 used 2 slots of its trial"
+    ],
+    ["a failure that used a slot", [reserved(), used()], failed, undefined, "q0 failed with NotFound, but used a slot of its trial"],
+    ["a success that used none", [reserved(), released()], free, undefined, "q0 was answered a success, but used no slot of its trial"],
+    [
+      "a success that cost credits",
+      [reserved(), used()],
+      reply("q0", "1", 500),
+      undefined,
+      "q0 holds a slot of its trial, and was answered a cost"
+    ],
+    ["a replay that used a slot", [reserved(), used()], replay, undefined, "q0 was answered a replay, and used a slot of its trial"],
+    ["an answer before the slot was used", [reserved(), used()], free, 0, "q0 was answered a success before its slot was used"],
+    ["another reply", [reserved(), used("res_0", "2")], free, undefined, "q0 was answered another reply than the trial has"]
+  ])("reports %s", (_, events, answer, lengthAfter, violation) => {
+    expect(judge(events, answer, lengthAfter)).toContain(violation)
+  })
 })
 
 test("the checker of grants reports a confirmed grant that is not in the log", () => {

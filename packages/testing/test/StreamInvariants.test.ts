@@ -205,6 +205,51 @@ describe("the invariants of passkeys", () => {
   test.each(CASES)("report %s", (_, rule, events) => expect(broken(events)).toContain(rule))
 })
 
+describe("the invariants of a trial", () => {
+  const account = on("account-acc_1")
+  const opened = account({ _tag: "AccountOpened", sealedEmail: "sealed", emailHash: "h" })
+  const reserved = (id: string, at = 0, expiresAt = 100) =>
+    account({ _tag: "TrialReserved", reservationId: id, requestId: `q_${id}`, operation: "bin.lookup", expiresAt }, at)
+  const used = (id: string, at = 1) => account({ _tag: "TrialUsed", reservationId: id, replyHash: "h" }, at)
+  const released = (id: string, at = 1) => account({ _tag: "TrialReleased", reservationId: id, reason: "service_error" }, at)
+  const expired = (id: string, at: number, dueAt: number) => account({ _tag: "TrialReleased", reservationId: id, dueAt }, at)
+  const verified = account({ _tag: "AccountVerified" })
+  const ids = Array.from({ length: 10 }, (_, i) => `res_${i}`)
+  const ten = ids.flatMap((id) => [reserved(id), used(id, 0)])
+
+  test("pass ten used slots, slots that are released or expire, and the end of a slot after the account was verified", () => {
+    expect(broken([opened, ...ten])).toEqual([])
+    expect(broken([opened, ...ids.map((id) => reserved(id)), released("res_0"), reserved("again", 1)])).toEqual([])
+    expect(broken([opened, reserved("res_0"), expired("res_0", 150, 100), reserved("res_1", 150, 250)])).toEqual([])
+    expect(broken([opened, reserved("res_0"), verified, used("res_0")])).toEqual([])
+  })
+
+  const SLOT = "a slot of the trial is for one call of an account that was not verified, which uses it in time, or it is released"
+  const TIME = "time never goes back, and due expiries come first"
+  const CASES: Cases = [
+    ["an eleventh slot after ten calls", "an account has ten trials", [opened, ...ten, reserved("res_10")]],
+    ["an eleventh slot beside ten calls", "an account has ten trials", [opened, ...[...ids, "res_10"].map((id) => reserved(id))]],
+    ["a slot that is used twice", "a hold is made once and ends once", [opened, reserved("res_0"), used("res_0"), used("res_0")]],
+    [
+      "a slot that is released after its use",
+      "a hold is made once and ends once",
+      [opened, reserved("res_0"), used("res_0"), released("res_0")]
+    ],
+    ["a use of no slot", "a hold is made once and ends once", [opened, used("res_0")]],
+    ["a slot of a call that had one", SLOT, [opened, reserved("res_0"), released("res_0"), reserved("res_0", 1)]],
+    ["a slot of a verified account", SLOT, [opened, verified, reserved("res_0")]],
+    ["a slot that is used late", SLOT, [opened, reserved("res_0"), used("res_0", 100)]],
+    ["another expiry than that of the slot", SLOT, [opened, reserved("res_0"), expired("res_0", 100, 99)]],
+    ["an expiry that is left due", TIME, [opened, reserved("res_0"), reserved("res_1", 100, 200)]],
+    [
+      "a slot of a suspended account",
+      "a suspended or closed account holds nothing",
+      [opened, account({ _tag: "AccountSuspended" }), reserved("res_0")]
+    ]
+  ]
+  test.each(CASES)("report %s", (_, rule, events) => expect(broken(events)).toContain(rule))
+})
+
 describe("the invariants of payments", () => {
   const PAYMENT = "pay_01ARZ3NDEKTSV4RRFFQ69G5FAV"
   const lotId = lotIdOfPayment(PAYMENT)

@@ -8,7 +8,7 @@ import type { Plan } from "../payments/Plans.ts"
 import { type Shown, Subscriptions } from "../payments/Subscriptions.ts"
 import { Timestamp } from "../Timestamp.ts"
 import * as Operation from "../work/Operation.ts"
-import { InvalidInput, NotFound } from "../work/OperationError.ts"
+import { InvalidInput, NotFound, UpstreamNotConfigured } from "../work/OperationError.ts"
 import { configured, nextOf, notConfigured, unavailable } from "./Billing.ts"
 
 const Record = Schema.Struct({
@@ -88,6 +88,12 @@ const name = Schema.String.check(Schema.isMinLength(1), Schema.isMaxCodePoints(1
 
 const unknownPlan = ({ message }: { readonly message: string }) => new InvalidInput({ field: "plan", message })
 
+/** Fails also where this host has no plans, which the catalog then says. */
+const subscribable = Effect.andThen(
+  configured,
+  Subscriptions.use(({ plans }) => (plans.length > 0 ? Effect.void : Effect.fail(new UpstreamNotConfigured({ upstream: "plans" }))))
+)
+
 export const subscribe = Operation.make("billing.subscribe", {
   summary: "Subscribe to a plan, or change it",
   description:
@@ -100,7 +106,7 @@ export const subscribe = Operation.make("billing.subscribe", {
   route: { method: "POST", path: "/billing/subscriptions", body: { plan: Schema.optionalKey(name) } },
   success: Payable,
   secret: ["client_secret"],
-  configured,
+  configured: subscribable,
   check: Effect.fnUntraced(function* ({ plan }) {
     yield* configured
     const { plans } = yield* Subscriptions

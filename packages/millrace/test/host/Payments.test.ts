@@ -108,6 +108,31 @@ describe("a gateway of the host's own", () => {
   })
 })
 
+describe("the catalog", () => {
+  it("says whether credits can be bought, and whether there are plans", async () => {
+    const plans = { standard: { price: 20, credits: 25_000, period: "month" } } as const
+    const availableAt = async (payments?: NonNullable<Options["payments"]>) => {
+      const given = {
+        store: "memory:",
+        log: {},
+        standard: ["billing", "catalog"],
+        ...(payments === undefined ? {} : { payments })
+      } as const
+      const millrace = await createMillrace(given)
+      hosts.push(millrace)
+      const response = await millrace.fetch(new Request("http://localhost/api/v1/catalog/capabilities"))
+      const { data } = (await response.json()) as {
+        data: { capabilities: ReadonlyArray<{ key: string; availability: { available: boolean } }> }
+      }
+      const of = (key: string) => data.capabilities.find((capability) => capability.key === key)?.availability.available
+      return [of("billing.topUp"), of("billing.subscribe")]
+    }
+    expect(await availableAt()).toEqual([false, false])
+    expect(await availableAt({ gateway: "manual" })).toEqual([true, false])
+    expect(await availableAt({ gateway: "manual", plans })).toEqual([true, true])
+  })
+})
+
 describe("a host without a gateway", () => {
   it("sells nothing, and says so", async () => {
     const { millrace, post } = await open()

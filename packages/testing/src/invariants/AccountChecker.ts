@@ -5,6 +5,7 @@ import { comesBefore, EMPTY, expiry, isPaid, type Lot, of, type Parts, total, wi
 import { NoticeChecker } from "./NoticeChecker.ts"
 import { RecurringChecker } from "./RecurringChecker.ts"
 import type { Report } from "./Rules.ts"
+import { TrialChecker } from "./TrialChecker.ts"
 
 type Hold = EventOf<"CreditReserved">
 
@@ -37,8 +38,7 @@ export class AccountChecker {
   readonly #heldAt = new Map<string, number>()
   /** The expiry of credits that the end of a hold returned to expired lots, by the name of the hold. */
   readonly #renewals = new Map<string, number>()
-  readonly #trials = new Set<string>()
-  #trialsUsed = 0
+  readonly #trial: TrialChecker
   readonly #notices: NoticeChecker
   readonly #recurring: RecurringChecker
   readonly #fold: FoldChecker
@@ -47,6 +47,7 @@ export class AccountChecker {
   constructor(accountId: string, report: Report) {
     this.#notices = new NoticeChecker(report)
     this.#recurring = new RecurringChecker(report)
+    this.#trial = new TrialChecker(report)
     this.#fold = new FoldChecker(accountId, report)
     this.#report = report
   }
@@ -55,6 +56,7 @@ export class AccountChecker {
     this.#keepTime(event, at)
     this.#recurring.enter(event, at, this.#balance())
     this.#keepBooks(event, at)
+    this.#trial.enter(event, at)
     for (const [lotId, { left, held, claimed }] of this.#lots) {
       if (left < 0 || held < 0 || claimed < 0 || claimed > held)
         this.#report("overdrawn", `${lotId} has ${left} left, ${held} held, ${claimed} of that claimed`)
@@ -89,6 +91,7 @@ export class AccountChecker {
     if (dueAt === undefined && event._tag !== "RecurringGrantStopped") this.#recurring.nothingDue(at, this.#balance())
     for (const [lotId, lot] of this.#lots)
       if (lot.left > 0 && expiry(lot) <= until) this.#report("time", `${lotId} was due at ${lot.expiresAt}`)
+    this.#trial.nothingDue(until, dueAt !== undefined)
     for (const [id, { expiresAt, recoverable }] of this.#holds) {
       if (recoverable === undefined && expiresAt !== undefined && (dueAt === undefined ? expiresAt <= at : expiresAt < until))
         this.#report("time", `${id} was due at ${expiresAt}`)
@@ -119,13 +122,7 @@ export class AccountChecker {
       case "DebtRepaid":
         return this.#repaid(event)
       case "TrialReserved":
-        this.#trials.add(event.reservationId)
-        if (this.#trialsUsed + this.#trials.size > 10) this.#report("trials", `${this.#trialsUsed} used, ${this.#trials.size} open`)
-        return
-      case "TrialUsed":
-      case "TrialReleased":
-        if (!this.#trials.delete(event.reservationId)) this.#report("holdOnce", `${event.reservationId} is not open`)
-        if (event._tag === "TrialUsed") this.#trialsUsed++
+        if (this.#status !== "AccountReinstated") this.#report("barred", `${event.reservationId} after ${this.#status}`)
         return
     }
   }

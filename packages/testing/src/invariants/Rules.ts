@@ -17,6 +17,7 @@ export const RULES = {
   announced: "the expiry of a lot is announced once, before it, with the credits that the lot has",
   low: "a balance that falls below its threshold is told, once, and at no other time",
   trials: "an account has ten trials",
+  trialSlot: "a slot of the trial is for one call of an account that was not verified, which uses it in time, or it is released",
   barred: "a suspended or closed account holds nothing",
   books: "postings sum to zero and equal the fold",
   folds: "every event folds",
