@@ -24,7 +24,7 @@ export const fieldsOf = ({ parameters }: Operation): ReadonlyArray<Field> =>
 
 const fieldOf = (parameter: Parameter): Field => {
   const schema = simple(parameter.schema)
-  const control = controlOf(schema)
+  const control = controlOf(schema, parameter)
   return {
     ...parameter,
     schema,
@@ -41,10 +41,14 @@ const simple = (schema: JsonSchema): JsonSchema => {
   return some?.length === 1 && some[0] !== undefined ? { ...schema, ...some[0] } : schema
 }
 
-const controlOf = ({ enum: choices, items, maxLength, type }: JsonSchema): Control => {
+/** What stands in an address is one line, and so is an address itself, however long it may be. */
+const isOneLine = ({ name, place }: Pick<Parameter, "name" | "place">): boolean => place === "path" || /(?:^|_)ur[il]$/u.test(name)
+
+const controlOf = ({ enum: choices, items, maxLength, type }: JsonSchema, parameter: Parameter): Control => {
   if (choices !== undefined) return "choice"
   if (type === "boolean") return "truth"
   if (type === "integer" || type === "number") return "number"
+  if (type === "string" && isOneLine(parameter)) return "text"
   if (type === "string") return maxLength === undefined || maxLength > ONE_LINE ? "long" : "text"
   return type === "array" && items?.type === "string" ? "lines" : "json"
 }

@@ -4,7 +4,6 @@ import { Context, Effect, Layer } from "effect"
 import * as Clients from "./Clients.ts"
 import * as ConnectionString from "./ConnectionString.ts"
 import type { Fault } from "./Driver.ts"
-import * as Driver from "./eventstoredb/Driver.ts"
 import * as Feed from "./Feed.ts"
 import * as KurrentLog from "./KurrentLog.ts"
 import { filterOf } from "./Selecting.ts"
@@ -31,6 +30,8 @@ export interface Status extends Feed.Status {
 /** Connects at the first call, so an unreachable node causes an error only then. */
 export const make = (options: KurrentDbOptions) =>
   Effect.gen(function* () {
+    // The client of the nodes is large, and most hosts have another store
+    const Driver = yield* Effect.promise(() => import("./eventstoredb/Driver.ts"))
     const connection = yield* ConnectionString.parse(options.connection)
     const deadline = options.deadline ?? connection.defaultDeadline ?? DEADLINE
     const clients = yield* Clients.make(() => Driver.connect(connection, deadline), deadline)

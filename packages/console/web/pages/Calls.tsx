@@ -5,6 +5,7 @@ import { useTool } from "../Context.ts"
 import { useData } from "../Data.ts"
 import { useChanges } from "../Live.ts"
 import { Card, Empty, Page, Trouble, Waiting } from "../Parts.tsx"
+import { hrefOf } from "../Place.ts"
 import { type Refused, read, refusedBy } from "../Requests.ts"
 import { BILLING, type Billing, CALLS, type Call, type Calls as Listed } from "../Shapes.ts"
 import { amount, time } from "../Text.ts"
@@ -52,7 +53,13 @@ export const Calls = () => {
           />
         </div>
         {refused === undefined ? null : <Trouble refused={refused} again={again} />}
-        {shown === undefined ? refused === undefined ? <Waiting lines={6} /> : null : <List calls={shown} sources={sources} />}
+        {shown === undefined ? (
+          refused === undefined ? (
+            <Waiting lines={6} />
+          ) : null
+        ) : (
+          <List calls={shown} sources={sources} isFiltered={Object.values(filters).some((value) => value !== "")} />
+        )}
         {next === null ? null : (
           <button type="button" onClick={more} disabled={isBusy}>
             {isBusy ? "Loading" : "Earlier calls"}
@@ -123,9 +130,23 @@ const usePages = (filters: Filters) => {
   return { ...state, refused, isBusy, again: () => load(), more: () => load(state.next ?? undefined) }
 }
 
-const List = ({ calls, sources }: { readonly calls: ReadonlyArray<Call>; readonly sources: ReadonlyMap<string, string> }) =>
+interface ListProps {
+  readonly calls: ReadonlyArray<Call>
+  readonly sources: ReadonlyMap<string, string>
+  readonly isFiltered: boolean
+}
+
+const List = ({ calls, isFiltered, sources }: ListProps) =>
   calls.length === 0 ? (
-    <Empty>No call is like this.</Empty>
+    <Empty>
+      {isFiltered ? (
+        "No call is like this."
+      ) : (
+        <>
+          No priced call was made yet. <a href={hrefOf("try")}>Try one.</a>
+        </>
+      )}
+    </Empty>
   ) : (
     <ul class="lines">
       {calls.map((call) => (

@@ -92,7 +92,7 @@ export const Inbox = () => {
       </Card>
       <Card title="Inboxes">
         {made.data === undefined ? made.refused === undefined ? <Waiting /> : <Trouble refused={made.refused} again={made.again} /> : null}
-        {made.data?.calls.length === 0 ? <Empty>There is no inbox yet.</Empty> : null}
+        {made.data?.calls.length === 0 ? <Empty>There is no inbox yet. Create one above, and send mail to its address.</Empty> : null}
         <ul class="lines">
           {made.data?.calls.map((call) => (
             <li key={call.reservation_id} class="inbox-line">

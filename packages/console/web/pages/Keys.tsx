@@ -51,7 +51,7 @@ export const Keys = () => {
             <Trouble refused={keys.refused} again={keys.again} />
           )
         ) : null}
-        {keys.data?.keys.length === 0 ? <Empty>There is no key.</Empty> : null}
+        {keys.data?.keys.length === 0 ? <Empty>There is no key. Issue one above: programs send it as a bearer token.</Empty> : null}
         <ul class="lines">
           {keys.data?.keys.map((key) => (
             <KeyLine key={key.key_id} of={key} onChanged={show} />

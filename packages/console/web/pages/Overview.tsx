@@ -41,14 +41,18 @@ export const Overview = () => {
     <Page title="Overview">
       {billing.refused === undefined || data !== undefined ? null : <Trouble refused={billing.refused} again={billing.again} />}
       <div class="grid-2">
-        <Balance data={data} now={live === "live" ? now : undefined} trial={limits.data?.trial} />
-        <Card title="Credits by lot" class="lots-card">
-          {data === undefined ? <Waiting /> : <Lots lots={data.lots} />}
-        </Card>
-        {activity.data === undefined && activity.refused !== undefined ? null : <OverTime activity={activity.data} />}
-        <Card title="Use by operation" aside={data === undefined ? " " : month(data.usage.month)}>
-          {data === undefined ? <Waiting /> : <Use usage={data.usage} />}
-        </Card>
+        <div class="flow">
+          <Balance data={data} now={live === "live" ? now : undefined} trial={limits.data?.trial} />
+          {activity.data === undefined && activity.refused !== undefined ? null : <OverTime activity={activity.data} />}
+        </div>
+        <div class="flow">
+          <Card title="Credits by lot" class="lots-card">
+            {data === undefined ? <Waiting /> : <Lots lots={data.lots} />}
+          </Card>
+          <Card title="Use by operation" aside={data === undefined ? " " : month(data.usage.month)}>
+            {data === undefined ? <Waiting /> : <Use usage={data.usage} />}
+          </Card>
+        </div>
       </div>
       <Card title="What happened last" aside={<a href={hrefOf("calls")}>All calls</a>}>
         {calls.data === undefined ? (

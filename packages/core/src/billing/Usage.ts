@@ -8,7 +8,17 @@ import { Clock, Context, type Duration, Effect, Layer, Option, PartitionedSemaph
 import { Account } from "../ledger/Account.ts"
 import type { Timestamp } from "../Timestamp.ts"
 import { type DayUsage, listedDays } from "./UsageDays.ts"
-import { type Counts, count, firstRevisionOf, listed, type Month, monthOf, monthOfEvent, type OperationUsage } from "./UsageFold.ts"
+import {
+  type Counts,
+  count,
+  eventAt,
+  firstRevisionOf,
+  listed,
+  type Month,
+  monthOf,
+  monthOfEvent,
+  type OperationUsage
+} from "./UsageFold.ts"
 import * as UsageRows from "./UsageRows.ts"
 
 export type { DayUsage } from "./UsageDays.ts"
@@ -46,6 +56,7 @@ const make = Effect.fnUntraced(function* ({ storeEvery = 500, within = "2 second
     const stream = StreamName.make(Account.category, accountId)
     const stored = yield* UsageRows.load(states, accountId, month)
     const row = stored.row !== undefined && (yield* UsageRows.isOf(events, stream, stored.row)) ? stored.row : undefined
+    if (row?.isFinished === true) return { operations: row.operations, days: row.days }
     const counts: Counts = {
       operations: new Map(row?.operations.map((usage) => [usage.operation, usage])),
       days: new Map(row?.days.map((usage) => [usage.day, usage]))
@@ -53,25 +64,32 @@ const make = Effect.fnUntraced(function* ({ storeEvery = 500, within = "2 second
     const holds = new Map<string, string>()
     const write = UsageRows.writer(states, accountId, month, stored.version)
     let unstored = 0
+    let isFinished = false
     let last: EventStore.RecordedEvent | undefined
-    const store = Effect.suspend(() => {
-      unstored = 0
-      return last === undefined ? Effect.void : write(clock.currentTimeMillisUnsafe(), last, counts)
-    })
+    const store = (isWhole: boolean) =>
+      Effect.suspend(() => {
+        unstored = 0
+        return last === undefined ? Effect.void : write(clock.currentTimeMillisUnsafe(), last, counts, isWhole)
+      })
     const from = row === undefined ? yield* firstRevisionOf(events, stream, month) : row.revision + 1
     yield* events.readStream(stream, { from }).pipe(
-      Stream.takeWhile((event) => monthOfEvent(event) <= month),
+      Stream.takeWhile((event) => {
+        isFinished = monthOfEvent(event) > month
+        return !isFinished
+      }),
       Stream.rechunk(PAGE),
       Stream.runForEachArray((page) =>
         Effect.gen(function* () {
           yield* count(events, stream, counts, holds, page)
           last = page.at(-1)
           unstored += page.length
-          if (unstored >= 20 * storeEvery) yield* store
+          if (unstored >= 20 * storeEvery) yield* store(false)
         })
       )
     )
-    if (unstored >= storeEvery) yield* store
+    // Of a month without events, the row names the last one before it
+    if (isFinished && last === undefined && from > 0) last = Option.getOrUndefined(yield* eventAt(events, stream, from - 1))
+    if (isFinished || unstored >= storeEvery) yield* store(isFinished)
     return { operations: listed(counts.operations), days: listedDays(counts.days) }
   })
 

@@ -8,7 +8,7 @@ import { DayUsage, listedDays } from "./UsageDays.ts"
 import { type Counts, eventAt, listed, type Month, OperationUsage } from "./UsageFold.ts"
 
 /** Raise it when the fold or the row changes. */
-const VERSION = 2
+const VERSION = 3
 
 const Row = Schema.fromJsonString(
   Schema.Struct({
@@ -17,6 +17,8 @@ const Row = Schema.fromJsonString(
     revision: Schema.Int,
     hash: Schema.String,
     at: Schema.Int,
+    /** Whether the log has an event of a later month: events of an account are in the order of time, so this month never changes again. */
+    isFinished: Schema.Boolean,
     operations: Schema.Array(OperationUsage),
     days: Schema.Array(DayUsage)
   })
@@ -28,6 +30,8 @@ const decodeRow = Schema.decodeUnknownOption(Row)
 const SPACE = "usage"
 /** The lifetime of a row, milliseconds: longer than its month, because most requests come within it. */
 const KEPT = Duration.toMillis("40 days")
+/** That of the row of a finished month: longer than any read looks back, which is 90 days. */
+const KEPT_FINISHED = Duration.toMillis("130 days")
 
 type States = StateStore.StateStore["Service"]
 
@@ -50,14 +54,15 @@ export const isOf = (events: EventStore.EventStore["Service"], stream: StreamNam
 /** Writes the rows of one month during a fold. It stops when another host writes the same row. */
 export const writer = (states: States, accountId: string, month: Month, version: number | "absent") => {
   let expected: number | "absent" | undefined = version
-  /** Writes the row, which expires {@link KEPT} after `now`. A failure is ignored, as the events can be folded again. */
-  return (now: number, last: EventStore.RecordedEvent, { days, operations }: Counts): Effect.Effect<void> => {
+  /** Writes the row, which expires by itself after `now`. A failure is ignored, as the events can be folded again. */
+  return (now: number, last: EventStore.RecordedEvent, { days, operations }: Counts, isFinished: boolean): Effect.Effect<void> => {
     if (expected === undefined) return Effect.void
     const at = Date.parse(HashChain.atOf(last))
     const { revision } = last
-    const folded = { revision, hash: HashChain.hashOf(last), at, operations: listed(operations), days: listedDays(days) }
+    const folded = { revision, hash: HashChain.hashOf(last), at, isFinished, operations: listed(operations), days: listedDays(days) }
     const value = Buffer.from(encodeRow({ version: VERSION, ...folded }))
-    const put = { _tag: "put", space: SPACE, key: keyOf(accountId, month), value, expiresAt: now + KEPT, expected } as const
+    const expiresAt = now + (isFinished ? KEPT_FINISHED : KEPT)
+    const put = { _tag: "put", space: SPACE, key: keyOf(accountId, month), value, expiresAt, expected } as const
     return Effect.map(Effect.option(states.write([put])), (version) => {
       expected = Option.getOrUndefined(version)
     })

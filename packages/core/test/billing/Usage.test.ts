@@ -258,6 +258,33 @@ describe("the stored row", () => {
   )
 
   testing(
+    "of a month that is over is read alone, with events or without; a log that was cut back before its end is folded again",
+    Effect.gen(function* () {
+      const shared = yield* stores
+      const past = [...at(Date.UTC(2026, 7, 1), opened), ...at(OCTOBER, ...call(1), ...call(2))]
+      yield* writer(shared)([...past, ...at(NOVEMBER, ...call(3))])
+      yield* TestClock.setTime(NOVEMBER)
+      const { stores: ways, reads } = watched(shared)
+      const first = yield* host(ways)
+      const [october, september] = [yield* first.read("2026-10"), yield* first.read("2026-09")]
+      expect([october.operations, september.operations]).toMatchObject([[{ calls: 2 }], []])
+      const later = yield* host(ways)
+      reads.length = 0
+      expect(yield* later.read("2026-10")).toEqual(october)
+      expect(yield* later.read("2026-09")).toEqual(september)
+      // Only whether the log still has the event that each row was folded to
+      expect(reads).toEqual([
+        { from: 4, read: 1 },
+        { from: 0, read: 1 }
+      ])
+      const restored = { events: yield* MemoryEventStore.make, states: shared.states }
+      yield* writer(restored)(past.slice(0, 3))
+      const after = yield* host(restored)
+      expect((yield* after.read("2026-10")).operations).toMatchObject([{ calls: 1 }])
+    })
+  )
+
+  testing(
     "expires after forty days without a change, without a loss",
     Effect.gen(function* () {
       const shared = yield* stores
@@ -281,8 +308,8 @@ describe("the stored row", () => {
       const { read } = yield* host(shared, { storeEvery: 1 })
       const { operations } = yield* read()
       const text = Buffer.from((yield* shared.states.get("usage", KEY))?.value ?? []).toString()
-      expect(text).toContain('"version":2')
-      for (const other of [text.replace('"version":2', '"version":0').replace('"calls":1', '"calls":9'), "{}", "rubbish"]) {
+      expect(text).toContain('"version":3')
+      for (const other of [text.replace('"version":3', '"version":0').replace('"calls":1', '"calls":9'), "{}", "rubbish"]) {
         yield* shared.states.write([{ _tag: "put", space: "usage", key: KEY, value: Buffer.from(other) }])
         expect((yield* read()).operations).toEqual(operations)
         expect(Buffer.from((yield* shared.states.get("usage", KEY))?.value ?? []).toString()).toBe(text)
