@@ -17,9 +17,6 @@ export const rows: ReadonlyArray<Row> = [...account, ...media, ...lookups, ...pr
 const NOT_YET_SERVED: ReadonlySet<string> = new Set([
   "storeCatalog.read",
   "leads.search",
-  "coupons.search",
-  "coupons.requestStore",
-  "coupons.submit",
   "priceAlerts.register",
   "prices.compare",
   "prices.history",

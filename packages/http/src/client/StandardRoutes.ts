@@ -54,6 +54,9 @@ export const STANDARD_ROUTES: Routes<StandardOperation> = {
   "speech.cancel": "DELETE /audio/tts/:job",
   "speech.download": "GET /audio/tts/:job/artifact as file",
   "speech.voices": "GET /audio/voices",
+  "coupons.search": "GET /coupons",
+  "coupons.requestStore": "POST /coupons/request-store",
+  "coupons.submit": "POST /coupons/submit",
   "verification.wait": "POST /verify/wait",
   "proxy.locations": "GET /proxy/locations",
   "proxy.createSession": "POST /proxy/sessions"
