@@ -15,9 +15,6 @@ export const rows: ReadonlyArray<Row> = [...account, ...media, ...lookups, ...pr
  * listed and served, and for what is neither.
  */
 const NOT_YET_SERVED: ReadonlySet<string> = new Set([
-  "coupons.search",
-  "coupons.requestStore",
-  "coupons.submit",
   "priceAlerts.register",
   "prices.compare",
   "prices.history",

@@ -1,6 +1,7 @@
 /** How streams other than accounts are replayed. An event that the decider does not know or cannot fold is a problem. */
 import {
   ApiKey,
+  CouponStore,
   EmailClaim,
   Inbox,
   InboxAddress,
@@ -109,6 +110,7 @@ export const coreCategories = ({
   { name: Invoice.Invoice.category, begin: (stream, report) => invoices.begin(stream, report), lost: () => invoices.lost() },
   { name: Subscription.Subscription.category, begin: (_, report) => subscriptions.begin(report) },
   category(Webhook.Webhook),
+  category(CouponStore.CouponStore),
   { name: Sms.Sms.category, begin: (stream) => waits.beginMessage(stream), lost: (stream) => waits.lostMessage(stream) },
   {
     name: Verification.Verification.category,

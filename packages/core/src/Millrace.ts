@@ -19,6 +19,7 @@ import { RateLimit, type RateLimitPolicy } from "./billing/RateLimit.ts"
 import { Recovery } from "./billing/Recovery.ts"
 import { Replies } from "./billing/Replies.ts"
 import { UsageBook } from "./billing/Usage.ts"
+import { Coupons, type CouponsOptions } from "./coupons/Coupons.ts"
 import { Inboxes, type InboxesOptions } from "./inboxes/Inboxes.ts"
 import { InboxUpkeep, type InboxUpkeepOptions } from "./inboxes/InboxUpkeep.ts"
 import type { MailReader } from "./inboxes/MailReader.ts"
@@ -63,6 +64,8 @@ export interface MillraceOptions<Op extends Operation.Any> extends ChargeOptions
   readonly breaker?: CircuitBreakerOptions
   readonly recovery?: Deadlines.Options
   readonly jobs?: JobOptions
+  /** When coupons are accepted without an operator. */
+  readonly coupons?: CouponsOptions
   /** Lifetime and bounds of proxy sessions. */
   readonly proxies?: SessionsOptions
   /** Bonuses, tax, the lifetime of payments and the plans of subscriptions. They are taken by the `PaymentGateway` that the host provides; without one, none are. */
@@ -135,6 +138,7 @@ export const layer = <Op extends Operation.Any>(options: MillraceOptions<Op>) =>
         Jobs.layer(options.jobs),
         ProxySessions.layer(options.proxies),
         ProxyNodes.layer,
+        Coupons.layer(options.coupons),
         InvoiceBook.layer,
         Subscriptions.layer(options.payments).pipe(Layer.provideMerge(Checkout.layer(options.payments)))
       )

@@ -24,6 +24,11 @@ export { Recovery } from "./billing/Recovery.ts"
 export { Replies, StoredReply } from "./billing/Replies.ts"
 export * as Usage from "./billing/Usage.ts"
 export * as Credits from "./Credits.ts"
+export { DailyLimitReached, MOST_A_DAY } from "./coupons/Contributions.ts"
+export * as CouponRank from "./coupons/CouponRank.ts"
+export * as CouponSearch from "./coupons/CouponSearch.ts"
+export * as CouponStore from "./coupons/CouponStore.ts"
+export { Coupons, type CouponsOptions, type Found as FoundCoupons, type Query as CouponQuery } from "./coupons/Coupons.ts"
 export {
   AccountId,
   Ids,
@@ -98,6 +103,7 @@ export * as Catalog from "./operations/Catalog.ts"
 export * as CatalogOperations from "./operations/CatalogOperations.ts"
 export * as CodeHost from "./operations/CodeHost.ts"
 export * as CommonLimits from "./operations/CommonLimits.ts"
+export * as CouponOperations from "./operations/Coupons.ts"
 export * as Dns from "./operations/Dns.ts"
 export * as Email from "./operations/Email.ts"
 export * as EmailJobs from "./operations/EmailJobs.ts"
@@ -177,6 +183,7 @@ export {
   OperationFailed,
   TooManyJobs,
   TooManyPayments,
+  TooManySubmissions,
   UpstreamNotConfigured,
   UpstreamUnavailable
 } from "./work/OperationError.ts"

@@ -48,6 +48,8 @@ export interface Status {
 export interface TextProjection {
   /** Searches what was folded so far. */
   readonly search: (query: Query) => Effect.Effect<ReadonlyArray<Document>, TextIndexUnavailable | TextProjectionStopped>
+  /** The documents of these ids, as far as the log is folded. */
+  readonly get: (ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyMap<string, Document>, TextIndexUnavailable | TextProjectionStopped>
   /** Waits until every event written before the call is folded: for 5 seconds by default. */
   readonly caughtUp: (within?: Duration.Input) => Effect.Effect<void, ProjectionBehind | TextProjectionStopped | StoreUnavailable>
   readonly status: Effect.Effect<Status>
@@ -63,7 +65,8 @@ export const make = (definition: Definition): Effect.Effect<TextProjection, neve
     const projector = new Projector(definition)
     yield* Effect.forkScoped(projector.run)
     return {
-      search: (query) => projector.search(query),
+      search: (query) => projector.reading((index) => index.search(query)),
+      get: (ids) => projector.reading((index) => index.get(ids)),
       caughtUp: (within) => Effect.flatMap(events.head, (head) => projector.reach(head, within)),
       status: Effect.sync(() => projector.status)
     }
@@ -97,10 +100,12 @@ class Projector {
     return { position: this.#position, caughtUp: this.#caughtUp, behind: this.#behind, stopped: this.#stopped }
   }
 
-  search(query: Query): Effect.Effect<ReadonlyArray<Document>, TextIndexUnavailable | TextProjectionStopped> {
+  reading<A>(
+    read: (index: Index) => Effect.Effect<A, TextIndexUnavailable>
+  ): Effect.Effect<A, TextIndexUnavailable | TextProjectionStopped> {
     return Effect.suspend(
-      (): Effect.Effect<ReadonlyArray<Document>, TextIndexUnavailable | TextProjectionStopped> =>
-        this.#stopped === undefined ? this.#index.search(query) : Effect.fail(this.#stopped)
+      (): Effect.Effect<A, TextIndexUnavailable | TextProjectionStopped> =>
+        this.#stopped === undefined ? read(this.#index) : Effect.fail(this.#stopped)
     )
   }
 
@@ -171,7 +176,7 @@ class Projector {
 
   /** Folds the events and writes the changes. If another process was first, only the known position changes. */
   #write(events: ReadonlyArray<RecordedEvent>, position: Position) {
-    return Effect.gen({ self: this }, function* () {
+    return Effect.gen({ self: this }, function* (): Effect.fn.Return<void, TextProjectionStopped | TextIndexUnavailable> {
       const own = events.filter(this.#concerns)
       this.#unstored += events.length
       if (own.length === 0 && this.#unstored < STORE_EVERY) {
@@ -179,28 +184,28 @@ class Projector {
         return
       }
       const changes = yield* this.#fold(own)
-      if (yield* this.#index.write({ after: this.#stored, position, ...changes })) return this.#advance(position)
+      if (changes !== undefined && (yield* this.#index.write({ after: this.#stored, position, ...changes }))) return this.#advance(position)
       const stored = yield* this.#index.position
-      // Events that were folded without a change need not be folded again, but those of an index that went back do
-      if (stored < this.#stored) this.#position = stored
+      // The events before this batch have to be read again
+      if (stored < this.#stored) return yield* new TextIndexUnavailable({ reason: "another process began it anew" })
       this.#advance(stored)
     })
   }
 
+  /** The changes of the events; undefined if another process has written since this one last knew the index. */
   #fold(events: ReadonlyArray<RecordedEvent>) {
     return Effect.gen({ self: this }, function* () {
-      const { evolve, name, touches } = this.#definition
       let at: Position = this.#position
+      const { evolve, name, touches } = this.#definition
       try {
-        const ids = [
-          ...new Set(
-            events.flatMap((event) => {
-              at = event.position
-              return touches(event)
-            })
-          )
-        ]
+        const touched = events.flatMap((event) => {
+          at = event.position
+          return touches(event)
+        })
+        const ids = [...new Set(touched)]
         const documents = new Map(yield* this.#index.get(ids))
+        // After the documents: if they have what another process wrote, the position has it, too
+        if ((yield* this.#index.position) !== this.#stored) return undefined
         for (const event of events) {
           at = event.position
           evolve(event, documents)

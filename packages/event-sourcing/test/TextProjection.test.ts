@@ -16,7 +16,7 @@ const write = Effect.fnUntraced(function* (id: string, type: string, word = "") 
   return yield* store.append(stream, yield* store.lastRevision(stream), [{ id: `${ids++}`, type, data: word, metadata: "{}" }])
 })
 
-/** A document for each stream, with the words of all its events in their order. Folding an event twice shows. */
+/** A document for each stream, with the words of all its events in their order. An event that is folded twice is refused. */
 const books = (version = 1): TextProjection.Definition => ({
   name: "books",
   version,
@@ -25,7 +25,9 @@ const books = (version = 1): TextProjection.Definition => ({
   evolve: ({ data, stream, type }, documents) => {
     if (type === "Poison") throw new Error("poison")
     if (type === "Removed") return void documents.delete(stream)
-    const text = `${documents.get(stream)?.text ?? ""} ${data}`.trim()
+    const before = documents.get(stream)?.text ?? ""
+    if (before.split(" ").includes(data)) throw new Error(`${data} was folded`)
+    const text = `${before} ${data}`.trim()
     documents.set(stream, { id: stream, text, keys: ["book"], weight: 0, value: text })
   }
 })
@@ -48,7 +50,8 @@ const makeHost = Effect.gen(function* () {
   const guarded = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E | TextIndexUnavailable> =>
     Effect.suspend(
       (): Effect.Effect<A, E | TextIndexUnavailable> =>
-        host.isUp ? effect : Effect.fail(new TextIndexUnavailable({ reason: "disk gone" }))
+        // Lets another process in between two accesses
+        host.isUp ? Effect.tap(effect, () => Effect.yieldNow) : Effect.fail(new TextIndexUnavailable({ reason: "disk gone" }))
     )
   const projection = yield* TextProjection.make(books()).pipe(
     Scope.provide(host.scope),

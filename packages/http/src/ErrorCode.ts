@@ -52,6 +52,9 @@ const TERMS = {
   // payments
   too_many_payments: transient(429, "Too many payments of this account are pending.", 60),
 
+  // submissions
+  too_many_submissions: transient(429, "The account has submitted as much as it may for now.", 60),
+
   // idempotency
   idempotency_key_in_use: transient(409, "A call with this Idempotency-Key is still running.", 1),
   idempotency_key_reused: permanent(422, "This Idempotency-Key was used for another request."),

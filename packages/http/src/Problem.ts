@@ -201,6 +201,11 @@ const PROBLEMS: Problems = {
     message: `${limit} payments of this account are pending. Pay one of them, or wait until they lapse.`,
     headers: { "retry-after": String(retryAfter) }
   }),
+  TooManySubmissions: ({ limit, retryAfter }) => ({
+    code: "too_many_submissions",
+    message: `The limit of ${limit} submissions is reached. Try again later.`,
+    headers: { "retry-after": String(retryAfter) }
+  }),
   InFlight: plain("idempotency_key_in_use"),
   KeyReused: plain("idempotency_key_reused"),
   ReplyUnavailable: plain("reply_unavailable", "The reply to this Idempotency-Key was not kept. The call does not run again."),

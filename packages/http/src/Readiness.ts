@@ -1,6 +1,7 @@
 /** Reports whether this process can serve, and why not. What a store says about itself is logged and not reported. */
 
 import {
+  Coupons,
   Inboxes,
   Invoices,
   Jobs,
@@ -107,6 +108,7 @@ const make = Effect.fnUntraced(function* (checks: ReadonlyArray<Check>, warnings
     Effect.serviceOption(Payments),
     Effect.serviceOption(Invoices),
     Effect.serviceOption(Subscriptions),
+    Effect.serviceOption(Coupons),
     Effect.serviceOption(Sessions),
     Effect.serviceOption(Passkeys),
     Effect.serviceOption(SignUps),

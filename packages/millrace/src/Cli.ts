@@ -8,6 +8,7 @@ import { audit } from "./commands/Audit.ts"
 import { backup } from "./commands/Backup.ts"
 import { balance } from "./commands/Balance.ts"
 import { charges } from "./commands/Charges.ts"
+import { coupons } from "./commands/Coupons.ts"
 import { credits } from "./commands/Credits.ts"
 import { doctor } from "./commands/Doctor.ts"
 import { events } from "./commands/Events.ts"
@@ -35,6 +36,7 @@ const millrace = Command.make("millrace").pipe(
     keys,
     credits,
     payments,
+    coupons,
     prices,
     holds,
     charges,

@@ -1,5 +1,5 @@
 /** What `/ready` says beside what every host says: of the log on KurrentDB, of the SMSC, and of the upstream proxies. */
-import type { KeyRing, Ledger, Recovery } from "@millrace/core"
+import { Coupons, type KeyRing, type Ledger, type Recovery } from "@millrace/core"
 import type { EventStore, StateStore } from "@millrace/event-sourcing"
 import { KurrentDb } from "@millrace/event-store-kurrentdb"
 import { Readiness } from "@millrace/http"
@@ -25,6 +25,13 @@ const proxy = (trouble: ProxySettings.Trouble["Service"]): Readiness.Check =>
     return why === undefined ? undefined : `the upstreams of the proxy stay as they were: ${why}`
   })
 
+/** A search that fails is no reason to take the host out of service: everything else works, and every other host may have the same index. */
+const search = ({ searchStatus }: Coupons["Service"]): Readiness.Check =>
+  Effect.map(searchStatus, ({ behind, stopped }) => {
+    const why = stopped?.message ?? behind?.reason
+    return why === undefined ? undefined : `the search of coupons is behind: ${why}`
+  })
+
 type Needs = EventStore.EventStore | StateStore.StateStore | Ledger | KeyRing | Recovery
 
 export const layer: Layer.Layer<Readiness.Readiness, never, Needs> = Layer.unwrap(
@@ -32,7 +39,12 @@ export const layer: Layer.Layer<Readiness.Readiness, never, Needs> = Layer.unwra
     const db = yield* Effect.serviceOption(KurrentDb.KurrentDb)
     const connection = yield* Effect.serviceOption(SmsSettings.Smsc)
     const trouble = yield* Effect.serviceOption(ProxySettings.Trouble)
-    const warnings = [...Option.toArray(connection).map(smsc), ...Option.toArray(trouble).map(proxy)]
+    const coupons = yield* Effect.serviceOption(Coupons)
+    const warnings = [
+      ...Option.toArray(coupons).map(search),
+      ...Option.toArray(connection).map(smsc),
+      ...Option.toArray(trouble).map(proxy)
+    ]
     return Readiness.Readiness.layer(Option.toArray(db).map(subscription), warnings)
   })
 )

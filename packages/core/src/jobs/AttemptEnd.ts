@@ -115,6 +115,7 @@ const failureOf = (cause: Cause.Cause<AttemptError>): AttemptFailure => {
         return { failure: "UpstreamUnavailable", mayPass: true, reason: error.reason }
       case "TooManyJobs":
       case "TooManyPayments":
+      case "TooManySubmissions":
         return { failure: "UpstreamUnavailable", mayPass: true }
       case "SubjectDestroyed":
       case "Tampered":

@@ -62,12 +62,12 @@ const asciiOf = (name: string): string | undefined => {
 }
 
 /**
- * A domain name in the form of a query: in lower case, in ASCII (punycode), without a trailing dot. Undefined for an IP address, the root,
+ * A domain name of at most 253 characters, or `longest`, in the form of a query: in lower case, in ASCII (punycode), without a trailing dot. Undefined for an IP address, the root,
  * and a name with a label that is empty, too long, or has characters other than letters, digits, hyphens and underscores.
  */
-export const domainName = (text: string): string | undefined => {
+export const domainName = (text: string, longest = MAX_NAME): string | undefined => {
   const name = asciiOf(text)?.toLowerCase().replace(/\.$/u, "")
-  if (name === undefined || name.length > MAX_NAME) return undefined
+  if (name === undefined || name.length > longest) return undefined
   const labels = name.split(".")
   // No top-level domain is a number (RFC 3696, section 2), but the last part of an IPv4 address is
   return labels.every((label) => LABEL.test(label)) && !/^[0-9]+$/u.test(labels.at(-1) ?? "") ? name : undefined

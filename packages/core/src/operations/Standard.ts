@@ -12,6 +12,7 @@ import * as Billing from "./Billing.ts"
 import * as Bin from "./Bin.ts"
 import * as CatalogOperations from "./CatalogOperations.ts"
 import * as CodeHost from "./CodeHost.ts"
+import * as Coupons from "./Coupons.ts"
 import * as Dns from "./Dns.ts"
 import * as Email from "./Email.ts"
 import * as EmailJobs from "./EmailJobs.ts"
@@ -104,6 +105,7 @@ export const groups = {
     ImageJobs.download
   ]),
   audio: group("Text to speech, as jobs.", [SpeechJobs.synthesize, SpeechJobs.read, SpeechJobs.cancel, SpeechJobs.download, Speech.voices]),
+  products: group("Coupons and prices of products.", [Coupons.search, Coupons.requestStore, Coupons.submit]),
   verification: group("Verification codes that arrive at public phone numbers of this host. For testing only.", [Verification.wait]),
   proxies: group("Proxy sessions, and where there are nodes.", [Proxies.locations, Proxies.createSession]),
   readers: group("Public data of other platforms.", [

@@ -66,7 +66,24 @@ export class TooManyPayments extends Schema.TaggedError<TooManyPayments>()("TooM
   }
 }
 
-export type OperationError = InvalidInput | NotFound | UpstreamUnavailable | UpstreamNotConfigured | TooManyJobs | TooManyPayments
+/** The account submitted as much as it may, by the day or to one place. `retryAfter` in seconds. */
+export class TooManySubmissions extends Schema.TaggedError<TooManySubmissions>()("TooManySubmissions", {
+  limit: Schema.Int,
+  retryAfter: Schema.Int
+}) {
+  override get message(): string {
+    return `The limit of ${this.limit} submissions is reached`
+  }
+}
+
+export type OperationError =
+  | InvalidInput
+  | NotFound
+  | UpstreamUnavailable
+  | UpstreamNotConfigured
+  | TooManyJobs
+  | TooManyPayments
+  | TooManySubmissions
 
 /**
  * The operation has a bug: its result does not match its schema, it returned no Effect, or its quantity is invalid. It is not the

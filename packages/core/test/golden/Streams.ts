@@ -1,6 +1,7 @@
 /** Recorded streams of every kind but accounts, and the states they lead to. See `test/golden/addStream.ts`. */
 import {
   ApiKey,
+  CouponStore,
   Inbox,
   InboxAddress,
   Invoice,
@@ -49,6 +50,7 @@ const kind = <State, Event extends EventCodec.Tagged>(
 
 export const kinds: ReadonlyArray<Kind> = [
   kind(ApiKey.ApiKey, ApiKey.ApiKeyEvent),
+  kind(CouponStore.CouponStore, CouponStore.CouponStoreEvent),
   kind(Inbox.Inbox, Inbox.InboxEvent),
   kind(InboxAddress.AddressClaim, InboxAddress.AddressEvent),
   kind(Invoice.Invoice, Invoice.InvoiceEvent),

@@ -27,6 +27,7 @@ const CLASSES: Readonly<Record<ErrorCode, Failure["_tag"]>> = {
   range_not_satisfiable: "InvalidRequest",
   too_many_jobs: "RateLimited",
   too_many_payments: "RateLimited",
+  too_many_submissions: "RateLimited",
   queue_full: "Unavailable",
   idempotency_key_in_use: "Conflict",
   idempotency_key_reused: "Conflict",

@@ -8,6 +8,7 @@ import { Duration, Effect, Layer, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import * as Administration from "../Administration.ts"
 import * as Blobs from "../Blobs.ts"
+import * as CouponSettings from "../CouponSettings.ts"
 import * as Demo from "../Demo.ts"
 import * as Logging from "../Logging.ts"
 import * as MailRelaySettings from "../MailRelaySettings.ts"
@@ -89,6 +90,7 @@ const flags = {
   ...SmsSettings.flags,
   ...ProxySettings.flags,
   ...PaymentSettings.flags,
+  ...CouponSettings.flags,
   ...OperatorKey.flags,
   blobs: Blobs.blobs,
   webhooks: WebhookSettings.deliver,
@@ -146,6 +148,7 @@ const domainLayer = (settings: Settings) => {
     rateLimit,
     late,
     payments: PaymentSettings.terms(settings),
+    coupons: settings.couponAcceptance,
     expiryNotice: "7 days",
     jobs: {
       ...(jobs === 0 ? { runner: false } : { concurrency: jobs }),

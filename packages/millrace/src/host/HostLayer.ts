@@ -119,9 +119,22 @@ export const layerOf = (options: AnyOptions, { groups, operations }: Api.Api<Api
   )
 }
 
-const domainOptions = ({ breaker, jobLease, jobRetention, jobs, late, payments, proxy, rateLimit, signUpCredits, trial }: Settings) => ({
+const domainOptions = ({
+  breaker,
+  coupons,
+  jobLease,
+  jobRetention,
+  jobs,
+  late,
+  payments,
+  proxy,
+  rateLimit,
+  signUpCredits,
+  trial
+}: Settings) => ({
   ...(proxy && { proxies: Struct.pick(proxy, ["lifetime", "byteLimit", "connectionLimit"]) }),
   payments: PaymentSettings.terms(PaymentOptions.settingsOf(payments)),
+  ...(coupons && { coupons }),
   ...(rateLimit && { rateLimit }),
   ...(breaker && { breaker }),
   ...(late && { late }),

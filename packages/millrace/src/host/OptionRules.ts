@@ -133,6 +133,7 @@ export const OPTIONS: Given.Rules = {
   mail: MAIL,
   sms: SMS,
   payments: PAYMENTS,
+  coupons: Given.within("coupons", { acceptAfter: Given.rule("a whole number of at least 0", Given.isInt(0)) }),
   signIn: SIGN_IN,
   proxy: PROXY,
   webTool: Given.rule('a path below the API\'s host, such as "/console"', isToolPath),

@@ -92,6 +92,8 @@ export interface Settings {
   readonly sms?: SmsOptions
   /** What takes payments of credits, and what is given on top. Without it, credits cannot be bought here. */
   readonly payments?: PaymentOptions
+  /** After how many confirmations by other accounts a submitted coupon is accepted; 0 accepts it at once. By default operators decide. */
+  readonly coupons?: { readonly acceptAfter?: number }
   /** How people sign up and sign in with a browser, by links that are mailed to them. Without it, the host opens all accounts. */
   readonly signIn?: SignInOptions
   /** The bounds of proxy sessions, and the proxy node that this process serves: none by default. */

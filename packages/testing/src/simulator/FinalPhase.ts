@@ -41,7 +41,16 @@ export const untilRecovered = ({ records: { recorder }, states }: Simulation, lo
 /** Errors that a call may get without faults. */
 const REFUSALS = new Set([
   ...["AccountSuspended", "AccountInDebt", "InsufficientCredits", "CostExceedsLimit", "KeyReused", "ReplyUnavailable"],
-  ...["InvalidInput", "NotFound", "UpstreamNotConfigured", "TooManyJobs", "TooManyPayments", "TrialUsedUp", "TrialExcludesJobs"]
+  ...[
+    "InvalidInput",
+    "NotFound",
+    "UpstreamNotConfigured",
+    "TooManyJobs",
+    "TooManyPayments",
+    "TooManySubmissions",
+    "TrialUsedUp",
+    "TrialExcludesJobs"
+  ]
 ])
 
 /** Calls once more under every key: a success is replayed, and any other call may run now. */
