@@ -27,7 +27,9 @@ const settle = Effect.fnUntraced(function* <A, E>(act: Effect.Effect<A, E>) {
     yield* TestClock.adjust("50 millis")
     yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
   }
-  return yield* Fiber.join(fiber)
+  const exit = yield* Fiber.join(fiber)
+  // A fault of the store is an error that a caller can act on, never a defect
+  return Exit.hasDies(exit) ? yield* Effect.die(new Error(`A defect: ${exit}`)) : exit
 })
 
 const tagOf = (exit: Exit.Exit<unknown, unknown>): string | undefined => {
@@ -72,7 +74,8 @@ const live = Effect.fnUntraced(function* (seed: number, shared: Stores, acts: nu
   })
 
   const follow = Effect.fnUntraced(function* () {
-    const link = links.length === 0 ? undefined : links[random.below(links.length)]
+    // Mostly one of the newest, so that links are followed again before they expire
+    const link = links.at(-1 - random.below(random.chance(0.8) ? 3 : Math.max(1, links.length)))
     if (link === undefined) return
     const other = links[random.below(links.length)]
     const browser = random.chance(0.2) ? (other?.browser ?? "") : link.browser
