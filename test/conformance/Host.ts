@@ -30,6 +30,7 @@ import { EventStore, MemoryEventStore, MemoryStateStore } from "@millrace/event-
 import { Api, Http, Readiness, Server, WebHandler } from "@millrace/http"
 import { EspeakSpeechSynthesizer } from "@millrace/upstream-espeak"
 import {
+  BundledSelectorLibrary,
   BundledTopicLibrary,
   CardTypeBinDirectory,
   DnsClient,
@@ -149,6 +150,7 @@ const services = (
       Layer.mergeAll(
         HarperGrammarChecker.layer(),
         CardTypeBinDirectory.layer,
+        BundledSelectorLibrary.layer,
         BundledTopicLibrary.layer,
         DnsEmailValidator.layer,
         Millrace.inboxes({ domain: isConfigured ? "mail.example.com" : undefined }).pipe(

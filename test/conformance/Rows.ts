@@ -23,7 +23,6 @@ const NOT_YET_SERVED: ReadonlySet<string> = new Set([
   "priceAlerts.register",
   "prices.compare",
   "prices.history",
-  "selectors.find",
   "codeHost.user",
   "codeHost.searchRepositories",
   "codeHost.activity",

@@ -1,7 +1,21 @@
 /** The operations of the server, and the upstreams that do their work. */
-import type { Bin, BlobStore, Dns, Email, Grammar, Image, Inboxes, MailReceiver, SmsReceiver, Speech, Topics } from "@millrace/core"
+import type {
+  Bin,
+  BlobStore,
+  Dns,
+  Email,
+  Grammar,
+  Image,
+  Inboxes,
+  MailReceiver,
+  Selectors,
+  SmsReceiver,
+  Speech,
+  Topics
+} from "@millrace/core"
 import { Api } from "@millrace/http"
 import {
+  BundledSelectorLibrary,
   BundledTopicLibrary,
   CardTypeBinDirectory,
   DnsClient,
@@ -41,6 +55,7 @@ type Upstreams =
   | Image.Translator
   | Inboxes
   | MailReceiver
+  | Selectors.SelectorLibrary
   | SmsReceiver
   | Speech.SpeechSynthesizer
   | Topics.TopicLibrary
@@ -58,6 +73,7 @@ export const layer = <Needs>(
     SharpImageInspector.layer(),
     HarperGrammarChecker.layer({ idleLimit: GRAMMAR_IDLE }),
     binFile === undefined ? CardTypeBinDirectory.layer : CardTypeBinDirectory.layerFile(binFile),
+    BundledSelectorLibrary.layer,
     BundledTopicLibrary.layer,
     DnsEmailValidator.layer.pipe(Layer.provideMerge(resolver)),
     MailSettings.layer(mail).pipe(Layer.provide(resolver))

@@ -4,6 +4,8 @@ import { choice, domain, flag, integer, number, type Row, row, strings, text, ur
 const MAX_PRICE = 1_000_000_000_000
 
 const price = number({ minimum: 0, maximum: MAX_PRICE })
+/** What is no address of the web. */
+const malformed = ["shop.example.com", "ftp://shop.example.com/p", "https://a:b@shop.example.com"]
 const identifier = text({ maxLength: 64, sample: "B00EXAMPLE" })
 
 export const products: ReadonlyArray<Row> = [
@@ -56,7 +58,7 @@ export const products: ReadonlyArray<Row> = [
   }),
   row("GET", "/products/selectors", "selectors.find", {
     query: {
-      url: url({ required: true }),
+      url: url({ required: true, malformed }),
       selector_name: choice(["getPriceCurrent", "getProductName", "getProductThumbnail", "getProductBriefing"], { required: true })
     },
     price: 0
