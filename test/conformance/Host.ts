@@ -32,6 +32,7 @@ import { EventStore, MemoryEventStore, MemoryStateStore } from "@millrace/event-
 import { Api, Http, Readiness, Server, WebHandler } from "@millrace/http"
 import { EspeakSpeechSynthesizer } from "@millrace/upstream-espeak"
 import {
+  BundledSelectorLibrary,
   BundledTopicLibrary,
   CardTypeBinDirectory,
   DnsClient,
@@ -166,6 +167,7 @@ const services = (
       Layer.mergeAll(
         HarperGrammarChecker.layer(),
         CardTypeBinDirectory.layer,
+        BundledSelectorLibrary.layer,
         BundledTopicLibrary.layer,
         ShopServer.catalogsAt(shop, "example.com"),
         DnsEmailValidator.layer,

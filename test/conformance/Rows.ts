@@ -18,7 +18,6 @@ const NOT_YET_SERVED: ReadonlySet<string> = new Set([
   "priceAlerts.register",
   "prices.compare",
   "prices.history",
-  "selectors.find",
   "video.stats",
   "video.channelVideos",
   "video.outliers",

@@ -10,6 +10,7 @@ import type {
   Inboxes,
   Leads,
   MailReceiver,
+  Selectors,
   SmsReceiver,
   Speech,
   StoreCatalog,
@@ -17,6 +18,7 @@ import type {
 } from "@millrace/core"
 import { Api } from "@millrace/http"
 import {
+  BundledSelectorLibrary,
   BundledTopicLibrary,
   CardTypeBinDirectory,
   DnsClient,
@@ -59,6 +61,7 @@ type Upstreams =
   | Inboxes
   | Leads.MapSearch
   | MailReceiver
+  | Selectors.SelectorLibrary
   | SmsReceiver
   | Speech.SpeechSynthesizer
   | StoreCatalog.StoreCatalogs
@@ -77,6 +80,7 @@ export const layer = <Needs>(
     SharpImageInspector.layer(),
     HarperGrammarChecker.layer({ idleLimit: GRAMMAR_IDLE }),
     binFile === undefined ? CardTypeBinDirectory.layer : CardTypeBinDirectory.layerFile(binFile),
+    BundledSelectorLibrary.layer,
     BundledTopicLibrary.layer,
     ProductsJsonCatalogs.layer(),
     DnsEmailValidator.layer.pipe(Layer.provideMerge(resolver)),

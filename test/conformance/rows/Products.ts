@@ -4,6 +4,8 @@ import { choice, domain, flag, integer, number, type Row, row, strings, text, ur
 const MAX_PRICE = 1_000_000_000_000
 
 const price = number({ minimum: 0, maximum: MAX_PRICE })
+/** What is no address of the web. */
+const malformed = ["shop.example.com", "ftp://shop.example.com/p", "https://a:b@shop.example.com"]
 const identifier = text({ maxLength: 64, sample: "B00EXAMPLE" })
 
 const NO_DOMAINS = ["", "shop", "192.0.2.1", "a b.example.com", "https://example.com", "example..com"]
@@ -86,7 +88,7 @@ export const products: ReadonlyArray<Row> = [
   }),
   row("GET", "/products/selectors", "selectors.find", {
     query: {
-      url: url({ required: true }),
+      url: url({ required: true, malformed }),
       selector_name: choice(["getPriceCurrent", "getProductName", "getProductThumbnail", "getProductBriefing"], { required: true })
     },
     price: 0

@@ -9,6 +9,7 @@ import * as Operation from "../work/Operation.ts"
 import { InvalidInput, NotFound } from "../work/OperationError.ts"
 import * as Image from "./Image.ts"
 import { creates, EXAMPLE_JOB, operationsOf } from "./MediaJobs.ts"
+import { isWebAddress } from "./WebAddress.ts"
 
 export const imageJobs = Operation.family("image", {
   resource: "job",
@@ -79,12 +80,6 @@ export const generate = Operation.job("image.generate", {
 const bytesOf = (image: string): Uint8Array | undefined => {
   const text = image.replace(/^data:image\/[a-z]+;base64,/u, "")
   return /^[A-Za-z0-9+/]+={0,2}$/u.test(text) ? Buffer.from(text, "base64") : undefined
-}
-
-/** Whether a text is an http or https URL without credentials. */
-const isWebAddress = (text: string): boolean => {
-  const url = URL.parse(text)
-  return url !== null && (url.protocol === "https:" || url.protocol === "http:") && url.username === "" && url.password === ""
 }
 
 /** The source of the image to edit: at most one of `image_url`, `job_id` and `image`. */

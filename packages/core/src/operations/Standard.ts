@@ -22,6 +22,7 @@ import * as Invoices from "./Invoices.ts"
 import * as Keys from "./Keys.ts"
 import * as Leads from "./Leads.ts"
 import * as Proxies from "./Proxies.ts"
+import * as Selectors from "./Selectors.ts"
 import * as Speech from "./Speech.ts"
 import * as SpeechJobs from "./SpeechJobs.ts"
 import * as StoreCatalog from "./StoreCatalog.ts"
@@ -105,7 +106,12 @@ export const groups = {
     ImageJobs.download
   ]),
   audio: group("Text to speech, as jobs.", [SpeechJobs.synthesize, SpeechJobs.read, SpeechJobs.cancel, SpeechJobs.download, Speech.voices]),
-  products: group("Coupons and prices of products.", [Coupons.search, Coupons.requestStore, Coupons.submit]),
+  products: group("Coupons, shops and the prices of their products.", [
+    Coupons.search,
+    Coupons.requestStore,
+    Coupons.submit,
+    Selectors.find
+  ]),
   verification: group("Verification codes that arrive at public phone numbers of this host. For testing only.", [Verification.wait]),
   proxies: group("Proxy sessions, and where there are nodes.", [Proxies.locations, Proxies.createSession]),
   readers: group("Public data of other platforms.", [
