@@ -1,5 +1,5 @@
 /**
- * Notices: what a host and its webhooks are told of accounts, credits, jobs and payments. They derive from events of the log, so every host derives
+ * Notices: what a host and its webhooks are told of accounts, credits, jobs, payments and subscriptions. They derive from events of the log, so every host derives
  * the same ones. A new notice is one row of {@link NOTICES}.
  */
 import { type Aggregate, type EventStore, HashChain, type StateStore } from "@millrace/event-sourcing"
@@ -11,8 +11,9 @@ import { RefundReason } from "../ledger/AccountEvent.ts"
 import { LotTerms } from "../ledger/Lots.ts"
 import { toDecimal } from "../payments/Amount.ts"
 import { granted, type Order } from "../payments/Payment.ts"
+import type { EventOf } from "../payments/SubscriptionEvent.ts"
 import { Timestamp } from "../Timestamp.ts"
-import { ofAccounts, ofJobs, ofPayments, type Row, type Sources } from "./Row.ts"
+import { ofAccounts, ofJobs, ofPayments, ofSubscriptions, type Row, type Sources } from "./Row.ts"
 
 export type { Sources } from "./Row.ts"
 
@@ -21,6 +22,9 @@ const amount = CreditsFromDecimal
 const payment = Schema.String
 /** In units of the currency. */
 const money = { money: Schema.Finite, currency: Schema.String }
+const subscription = Schema.String
+/** `until`: when the period ends, and its credits expire. */
+const period = { subscription, plan: Schema.String, payment, until: Timestamp }
 const job = { job: Schema.String, operation: Schema.String, request: Schema.String }
 
 /** All notices by name. A name never changes, and facts are only added. */
@@ -99,10 +103,34 @@ export const NOTICES = {
       PaymentDisputeWon: ({ reference }, _, order) => ({ ...moneyOf(order, disputed(order, reference)), status: "won" }),
       PaymentDisputeLost: ({ reference }, _, order) => ({ ...moneyOf(order, disputed(order, reference)), status: "lost" })
     }
+  ),
+  "subscription.started": ofSubscriptions("The first period of a subscription was paid for.", period, {
+    SubscriptionPeriodBegan: (event) => (event.period === 0 ? periodOf(event) : undefined)
+  }),
+  "subscription.renewed": ofSubscriptions("The next period of a subscription was paid for.", period, {
+    SubscriptionPeriodBegan: (event) => (event.period === 0 ? undefined : periodOf(event))
+  }),
+  "subscription.past_due": ofSubscriptions(
+    "A period is over, and the next one is to be paid by `graceUntil`. Stored means of payment pay it at once.",
+    { subscription, plan: Schema.String, payment, graceUntil: Timestamp },
+    {
+      SubscriptionPeriodRequested: ({ attempt, graceUntil, paymentId, plan, subscriptionId }) =>
+        attempt === 1 ? { subscription: subscriptionId, plan: plan.plan, payment: paymentId, graceUntil } : undefined
+    }
+  ),
+  "subscription.ended": ofSubscriptions(
+    "A subscription has ended. `replaced`: by another, before it was paid for.",
+    { subscription, reason: Schema.Literals(["canceled", "unpaid", "refunded", "replaced"]) },
+    { SubscriptionEnded: ({ reason, subscriptionId }) => ({ subscription: subscriptionId, reason }) }
   )
 }
 
 const moneyOf = ({ currency, paymentId }: Order, minor: number) => ({ payment: paymentId, money: toDecimal({ minor, currency }), currency })
+
+const periodOf = ({ paymentId, plan, subscriptionId, until }: EventOf<"SubscriptionPeriodBegan">) => ({
+  ...{ subscription: subscriptionId, plan: plan.plan },
+  ...{ payment: paymentId, until }
+})
 
 const refundOf = ({ refunds }: Order, reference: string): number => refunds.find((refund) => refund.reference === reference)?.minor ?? 0
 

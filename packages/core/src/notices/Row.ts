@@ -7,6 +7,7 @@ import { Account } from "../ledger/Account.ts"
 import type { AccountEvent } from "../ledger/AccountEvent.ts"
 import * as Payment from "../payments/Payment.ts"
 import { Payments } from "../payments/Payments.ts"
+import { accountOf, Subscription, type SubscriptionEvent } from "../payments/Subscription.ts"
 
 /** Facts whose schemas need no services. */
 type Fields = Readonly<Record<string, Schema.Codec<unknown, unknown>>>
@@ -32,25 +33,32 @@ export interface Row<F extends Fields = Fields> {
   readonly find: (event: EventStore.RecordedEvent) => Effect.Effect<Found | undefined, Aggregate.Failure, Sources>
 }
 
-/** A notice that follows from events of accounts alone. A handler that returns undefined tells nothing. */
-export const ofAccounts = <const F extends Fields>(
-  summary: string,
-  fields: F,
-  handlers: EventHandlers.Handlers<AccountEvent, [], FactsOf<F> | undefined>
-): Row<F> => {
-  const { categories, dispatch, types } = EventHandlers.of(Account, handlers)
-  const facts = Schema.Struct(fields)
-  const encode = encoder(facts)
-  return {
-    ...{ summary, facts, types },
-    selects: Following.selects({ categories, types }),
-    find: (event) =>
-      Effect.sync(() => {
-        const told = dispatch(event)
-        return told && { account: StreamName.id(event.stream), facts: encode(told) }
-      })
+/** A notice that follows from its events alone. `account`: whose streams of an id are. */
+const ofEvents =
+  <Event extends { readonly _tag: string }>(
+    decider: Parameters<typeof EventHandlers.of<Event, [], unknown>>[0],
+    account: (id: string) => string
+  ) =>
+  <const F extends Fields>(summary: string, fields: F, handlers: EventHandlers.Handlers<Event, [], FactsOf<F> | undefined>): Row<F> => {
+    const { categories, dispatch, types } = EventHandlers.of(decider, handlers)
+    const facts = Schema.Struct(fields)
+    const encode = encoder(facts)
+    return {
+      ...{ summary, facts, types },
+      selects: Following.selects({ categories, types }),
+      find: (event) =>
+        Effect.sync(() => {
+          const told = dispatch(event)
+          return told && { account: account(StreamName.id(event.stream)), facts: encode(told) }
+        })
+    }
   }
-}
+
+/** A notice that follows from events of accounts alone. A handler that returns undefined tells nothing. */
+export const ofAccounts = ofEvents<AccountEvent>(Account, (id) => id)
+
+/** A notice that follows from events of subscriptions alone. A handler that returns undefined tells nothing. */
+export const ofSubscriptions = ofEvents<SubscriptionEvent>(Subscription, accountOf)
 
 /** A notice that follows from events of jobs. The handlers also get the call that the job was accepted for. */
 export const ofJobs = <const F extends Fields>(

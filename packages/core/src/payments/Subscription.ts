@@ -18,6 +18,9 @@ export { SubscriptionEvent } from "./SubscriptionEvent.ts"
 /** The id of the stream of an account's subscriptions. */
 export const streamOf = (accountId: string): string => bare(accountId)
 
+/** The account whose subscriptions are in the stream of this id. */
+export const accountOf = (stream: string): string => `acc_${stream}`
+
 // state
 
 export interface Period {

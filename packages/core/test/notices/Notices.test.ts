@@ -1,4 +1,4 @@
-/** What recorded accounts, jobs and payments tell: each notice fits its schema, and is the same wherever it is derived. */
+/** What recorded accounts, jobs, payments and subscriptions tell: each notice fits its schema, and is the same wherever it is derived. */
 import { readdirSync, readFileSync } from "node:fs"
 import { EventStore, MemoryEventStore, MemoryStateStore, StreamName } from "@millrace/event-sourcing"
 import { Effect, Layer, Schema, Stream } from "effect"
@@ -13,7 +13,7 @@ import { MASTER } from "../vault/Vaults.ts"
 
 const GOLDEN = new URL("../../../../test/golden/", import.meta.url)
 
-const goldens = ["account", "job", "payment"].flatMap((category) =>
+const goldens = ["account", "job", "payment", "subscription"].flatMap((category) =>
   readdirSync(new URL(category, GOLDEN)).map((name) => ({
     name: `${category} ${name}`,
     log: readLog(readFileSync(new URL(`${category}/${name}/events.jsonl`, GOLDEN), "utf8"))
@@ -93,7 +93,7 @@ test("an event tells only what is wanted, and looks up nothing else", async () =
 test("recorded accounts with every event tell every notice of accounts, with amounts in credits", async () => {
   const accounts = goldens.filter(({ name }) => name.startsWith("account "))
   const all = (await Promise.all(accounts.map(({ log }) => told(log)))).flat().flatMap(({ notices }) => notices)
-  const ofAccounts = Notices.NAMES.filter((name) => !/^(?:job|payment)\./u.test(name))
+  const ofAccounts = Notices.NAMES.filter((name) => !/^(?:job|payment|subscription)\./u.test(name))
   expect([...new Set(all.map(({ name }) => name))].toSorted()).toEqual(ofAccounts.toSorted())
   const [first] = accounts.filter(({ name }) => name === "account every-event")
   const notices = (await told(first?.log ?? [])).flatMap(({ notices }) => notices)
@@ -102,4 +102,27 @@ test("recorded accounts with every event tell every notice of accounts, with amo
   expect(all.find(({ name }) => name === "credits.low")?.facts).toEqual({ threshold: 5, balance: 4 })
   const expiring = { lot: "lot_01M81H066KJV4M1ET6SYH90201_p0", amount: 4, expiresAt: "2026-11-30T14:30:00.000Z" }
   expect(all.find(({ name }) => name === "lot.expiring")?.facts).toEqual(expiring)
+})
+
+test("the recorded subscription tells that it started, is past due, was renewed and has ended, of its account", async () => {
+  const [golden] = goldens.filter(({ name }) => name === "subscription changed")
+  const notices = (await told(golden?.log ?? [])).flatMap(({ notices }) => notices)
+  const account = "acc_01M82XD6M7JQR440HDBPJMQC1H"
+  const subscription = "sub_01M82XD6PAHP7M6WFJGRV65E50"
+  const [started, pastDue, renewed, ended] = notices
+  const payment = "pay_01M82XD6PAHP7M6WFJGRV65E5"
+  expect(started).toMatchObject({
+    name: "subscription.started",
+    account,
+    facts: { subscription, plan: "standard", payment: `${payment}0` }
+  })
+  expect(pastDue).toMatchObject({ name: "subscription.past_due", account, facts: { subscription, payment: `${payment}3` } })
+  expect(renewed).toMatchObject({
+    name: "subscription.renewed",
+    account,
+    facts: { subscription, plan: "standard", payment: `${payment}4` }
+  })
+  expect(ended).toMatchObject({ name: "subscription.ended", account, facts: { subscription, reason: "canceled" } })
+  // Another try for the same period tells nothing more
+  expect(notices).toHaveLength(4)
 })

@@ -61,6 +61,24 @@ const OF_PAYMENTS: Readonly<
   PaymentDisputeLost: (data, asked, back) => ["payment.disputed", { ...moneyOf(asked, back(data["reference"])), status: "lost" }]
 }
 
+/** The name and the facts of an event of a subscription, by its type. */
+const OF_SUBSCRIPTIONS: typeof OF_ACCOUNTS = {
+  SubscriptionPeriodBegan: (data) => [
+    data["period"] === 0 ? "subscription.started" : "subscription.renewed",
+    { ...ofSubscription(data), ...pick(data, ["until"], []) }
+  ],
+  SubscriptionPeriodRequested: (data) =>
+    data["attempt"] === 1 ? ["subscription.past_due", { ...ofSubscription(data), ...pick(data, ["graceUntil"], []) }] : undefined,
+  SubscriptionEnded: ({ reason, subscriptionId }) => ["subscription.ended", { subscription: subscriptionId, reason }]
+}
+
+const ofSubscription = ({ paymentId, plan, subscriptionId }: Data): Data => ({
+  ...{ subscription: subscriptionId, payment: paymentId },
+  plan: (plan as Data)["plan"]
+})
+
+const CATEGORIES = ["account", "job", "payment", "subscription"]
+
 /** In dollars. */
 const moneyOf = ({ currency, paymentId }: Data, cents: unknown): Data => ({ payment: paymentId, money: Number(cents) / 100, currency })
 
@@ -72,7 +90,7 @@ export const noticesIn = (log: ReadonlyArray<EventStore.RecordedEvent>): Readonl
   return log.flatMap((event, i) => {
     const { id: eventId, stream, type } = event
     const category = StreamName.category(stream)
-    if (category !== "account" && category !== "job" && category !== "payment") return []
+    if (!CATEGORIES.includes(category)) return []
     const data: Data = JSON.parse(event.data)
     const about = StreamName.id(stream)
     const told = (name: string, account: string, facts: Data): ReadonlyArray<Told> => [
@@ -81,6 +99,10 @@ export const noticesIn = (log: ReadonlyArray<EventStore.RecordedEvent>): Readonl
     if (category === "account") {
       const [name, facts = {}] = OF_ACCOUNTS[type]?.(data) ?? []
       return name === undefined ? [] : told(name, about, facts)
+    }
+    if (category === "subscription") {
+      const [name, facts = {}] = OF_SUBSCRIPTIONS[type]?.(data) ?? []
+      return name === undefined ? [] : told(name, `acc_${about}`, facts)
     }
     if (category === "payment") {
       if (type === "PaymentRequested") requested.set(about, data)
