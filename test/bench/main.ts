@@ -16,6 +16,7 @@ const benchmarks = {
   memory: () => import("./memory.ts"),
   overview: () => import("./overview.ts"),
   waits: () => import("./waits.ts"),
+  coupons: () => import("./coupons.ts"),
   startup: () => import("./startup.ts")
 }
 

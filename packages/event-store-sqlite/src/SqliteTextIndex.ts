@@ -35,6 +35,7 @@ const tablesOf = (name: string, version: number) => {
     words,
     create: `CREATE TABLE IF NOT EXISTS ${documents}(place INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, text TEXT NOT NULL,
         keys TEXT NOT NULL, weight REAL NOT NULL, value TEXT NOT NULL) STRICT;
+      CREATE INDEX IF NOT EXISTS ${documents}_order ON ${documents}(place, weight, id);
       CREATE VIRTUAL TABLE IF NOT EXISTS ${words} USING fts5(words, keys, content = '', contentless_delete = 1, tokenize = 'ascii')`,
     drop: `DROP TABLE IF EXISTS ${documents}; DROP TABLE IF EXISTS ${words}`
   }
@@ -66,13 +67,17 @@ const statementsOf = (db: Database.Database, { documents, words }: Tables) => ({
   putWords: db.prepare<[number, string, string]>(`INSERT OR REPLACE INTO ${words}(rowid, words, keys) VALUES (?, ?, ?)`),
   remove: db.prepare<[string], number>(`DELETE FROM ${documents} WHERE id = ? RETURNING place`).pluck(),
   removeWords: db.prepare<[number]>(`DELETE FROM ${words} WHERE rowid = ?`),
+  // Only the best are read whole: what orders all others is in an index
   byWeight: db.prepare<[string, number], Row>(
-    `SELECT ${COLUMNS} FROM ${words} w CROSS JOIN ${documents} d ON d.place = w.rowid WHERE ${words} MATCH ?
-    ORDER BY d.weight DESC, d.id LIMIT ?`
+    `SELECT ${COLUMNS} FROM (SELECT o.place AS place FROM ${words} w CROSS JOIN ${documents} o INDEXED BY ${documents}_order
+      ON o.place = w.rowid WHERE ${words} MATCH ? ORDER BY o.weight DESC, o.id LIMIT ?) best
+    CROSS JOIN ${documents} d ON d.place = best.place ORDER BY d.weight DESC, d.id`
   ),
   byRelevance: db.prepare<[string, number], Row>(
-    `SELECT ${COLUMNS} FROM (SELECT rowid AS place, bm25(${words}, 1, 0) AS score FROM ${words} WHERE ${words} MATCH ?) w
-    CROSS JOIN ${documents} d ON d.place = w.place ORDER BY w.score, d.weight DESC, d.id LIMIT ?`
+    `SELECT ${COLUMNS} FROM (SELECT o.place AS place, w.score AS score
+      FROM (SELECT rowid AS place, bm25(${words}, 1, 0) AS score FROM ${words} WHERE ${words} MATCH ?) w
+      CROSS JOIN ${documents} o INDEXED BY ${documents}_order ON o.place = w.place ORDER BY w.score, o.weight DESC, o.id LIMIT ?) best
+    CROSS JOIN ${documents} d ON d.place = best.place ORDER BY best.score, d.weight DESC, d.id`
   ),
   all: db.prepare<[number], Row>(`SELECT ${COLUMNS} FROM ${documents} d ORDER BY d.weight DESC, d.id LIMIT ?`)
 })

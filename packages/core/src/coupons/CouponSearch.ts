@@ -32,6 +32,8 @@ const decodeShop = Schema.decodeUnknownSync(Shop)
 export const couponOf = ({ value }: TextIndex.Document): Coupon => decodeCoupon(JSON.parse(value))
 export const shopOf = ({ value }: TextIndex.Document): Shop => decodeShop(JSON.parse(value))
 
+export const isCoupon = ({ id }: TextIndex.Document): boolean => id.startsWith("cpn_")
+
 /** The id of a shop's document, by the id of its stream. */
 export const shopId = (storeId: string): string => `shop:${storeId}`
 
@@ -64,7 +66,8 @@ const documentOfCoupon = (coupon: Coupon): TextIndex.Document => {
   const ofDomain = KEYS.of(domain)
   return {
     id: couponId,
-    text: [code, discountText, description, domain].join(" "),
+    // What nobody may find has no words, so that a search by words needs no key: one that all documents have makes it ten times slower
+    text: status === "accepted" ? [code, discountText, description, domain].join(" ") : "",
     keys: status === "accepted" ? [KEYS.live, ofDomain] : status === "pending" ? [KEYS.pending] : [],
     weight: weightOf(coupon),
     value: JSON.stringify(coupon)

@@ -6,7 +6,7 @@ import type { Vault } from "../vault/Vault.ts"
 import * as Authors from "./Authors.ts"
 import * as Contributions from "./Contributions.ts"
 import { rankOf } from "./CouponRank.ts"
-import { couponOf, definition, KEYS, type Shop, shopId, shopOf } from "./CouponSearch.ts"
+import { couponOf, definition, isCoupon, KEYS, type Shop, shopId, shopOf } from "./CouponSearch.ts"
 import * as CouponStore from "./CouponStore.ts"
 
 export interface CouponsOptions {
@@ -92,7 +92,7 @@ export class Coupons extends Context.Service<
 }
 
 /** The most coupons of a shop, and of all shops, that are ranked. */
-const CANDIDATES = { ofShop: 1_000, ofAll: 200 } as const
+const CANDIDATES = { ofShop: 1_000, ofAll: 100 } as const
 
 const LISTED = 100
 
@@ -154,8 +154,9 @@ const searching = (texts: TextProjection.TextProjection) => {
         : yield* ofShop(shopOf(best).domain, query, now)
     }
     const text = (query.products ?? []).join(" ")
-    const found = yield* texts.search({ text, match: "any", keys: [KEYS.live], limit: CANDIDATES.ofAll })
-    return { domain: undefined, shop: undefined, coupons: ranked(found.map(couponOf), query, now) }
+    const keys = wordsOf(text).length === 0 ? [KEYS.live] : []
+    const found = yield* texts.search({ text, match: "any", keys, limit: CANDIDATES.ofAll })
+    return { domain: undefined, shop: undefined, coupons: ranked(found.filter(isCoupon).map(couponOf), query, now) }
   })
 }
 
@@ -174,7 +175,7 @@ const make = Effect.fnUntraced(function* ({ acceptAfter }: CouponsOptions) {
     Effect.gen(function* () {
       yield* texts.caughtUp()
       const document = (yield* texts.get([couponId])).get(couponId)
-      if (document === undefined || !couponId.startsWith("cpn_")) return yield* new CouponStore.CouponNotFound({ couponId })
+      if (document === undefined || !isCoupon(document)) return yield* new CouponStore.CouponNotFound({ couponId })
       const { state } = yield* stores.execute(CouponStore.idOf(couponOf(document).domain), decision, metadata)
       return yield* couponIn(state, couponId)
     })

@@ -106,6 +106,13 @@ testing(
     yield* here.coupons.submit("acc_1", submission("SELLER", { shopUsername: "Best-Seller" }))
     yield* here.coupons.submit("acc_1", submission("RICH", { minimumOrder: 100 }))
     expect(codesOf(yield* search(here, { products: ["Running shoes"] }))).toEqual(["SHOES", "BOOKS"])
+    expect([...codesOf(yield* search(here, {}))].sort()).toEqual(["ANY", "BOOKS", "RICH", "SHOES"])
+    // Neither a shop's name nor what is not accepted is found by words
+    yield* here.coupons.describe({ domain: "named.example.com", name: "Running shoes", affiliateUrl: null, cashback: null })
+    const [shoes] = (yield* search(here, { products: ["running"] })).coupons
+    yield* here.coupons.reject(shoes?.couponId ?? "", "spam")
+    expect(codesOf(yield* search(here, { products: ["running shoes"] }))).toEqual(["BOOKS"])
+    yield* here.coupons.accept(shoes?.couponId ?? "")
     const shop = { domain: "shop.example.com" }
     expect(codesOf(yield* search(here, { ...shop, products: ["shoes"] }))[0]).toBe("SHOES")
     const sorted = (query: object) => Effect.map(search(here, { ...shop, ...query }), (found) => [...codesOf(found)].sort())
