@@ -22,7 +22,6 @@ const NOT_YET_SERVED: ReadonlySet<string> = new Set([
   "coupons.submit",
   "priceAlerts.register",
   "prices.compare",
-  "prices.history",
   "codeHost.user",
   "codeHost.searchRepositories",
   "codeHost.activity",

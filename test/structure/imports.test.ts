@@ -139,6 +139,7 @@ describe("the floors of core", () => {
     "inboxes",
     "verification",
     "proxies",
+    "prices",
     "live",
     "operations"
   ]

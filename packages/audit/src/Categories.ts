@@ -10,6 +10,7 @@ import {
   Passkey,
   Payment,
   PricePlan,
+  Product,
   ProxySession,
   ReferenceClaim,
   Session,
@@ -108,6 +109,8 @@ export const coreCategories = ({
   },
   { name: Invoice.Invoice.category, begin: (stream, report) => invoices.begin(stream, report), lost: () => invoices.lost() },
   { name: Subscription.Subscription.category, begin: (_, report) => subscriptions.begin(report) },
+  category(Product.Product),
+  category(Product.PriceClaims),
   category(Webhook.Webhook),
   { name: Sms.Sms.category, begin: (stream) => waits.beginMessage(stream), lost: (stream) => waits.lostMessage(stream) },
   {

@@ -18,6 +18,7 @@ import * as Grammar from "./Grammar.ts"
 import * as ImageJobs from "./ImageJobs.ts"
 import * as Invoices from "./Invoices.ts"
 import * as Keys from "./Keys.ts"
+import * as PriceHistory from "./PriceHistory.ts"
 import * as Proxies from "./Proxies.ts"
 import * as Selectors from "./Selectors.ts"
 import * as Speech from "./Speech.ts"
@@ -78,7 +79,7 @@ export const groups = {
   ]),
   keys: group("The API keys of the account.", [Keys.list, Keys.issue, Keys.revoke, Keys.rotate], "keys"),
   lookups: group("Lookups that are answered at once.", [Grammar.check, Bin.lookup, Dns.resolve, Topics.list]),
-  products: group("Shops, products and their prices.", [Selectors.find]),
+  products: group("Shops, products and their prices.", [PriceHistory.read, Selectors.find]),
   email: group("Whether an address receives mail, and how trustworthy it is.", [
     Email.validate,
     Email.validateBatch,
