@@ -11,6 +11,7 @@ const benchmarks = {
   jobs: () => import("./jobs.ts"),
   http: () => import("./http.ts"),
   mail: () => import("./mail.ts"),
+  prices: () => import("./prices.ts"),
   proxy: () => import("./proxy.ts"),
   replay: () => import("./replay.ts"),
   memory: () => import("./memory.ts"),

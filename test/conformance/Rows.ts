@@ -17,7 +17,6 @@ export const rows: ReadonlyArray<Row> = [...account, ...media, ...lookups, ...pr
 const NOT_YET_SERVED: ReadonlySet<string> = new Set([
   "priceAlerts.register",
   "prices.compare",
-  "prices.history",
   "video.stats",
   "video.channelVideos",
   "video.outliers",

@@ -140,6 +140,7 @@ describe("the floors of core", () => {
     "verification",
     "proxies",
     "coupons",
+    "prices",
     "live",
     "operations"
   ]

@@ -191,6 +191,8 @@ test("no key, address, label, idempotency key or text of a request is written in
   expect((await send(`/api/v1/content/prompts/topics?q=${asked}`)).status).toBe(200)
   const page = encodeURIComponent(`https://shop.example.com/${asked}`)
   expect((await send(`/api/v1/products/selectors?url=${page}&selector_name=getProductName`)).status).toBe(200)
+  for (const name of [`url=${page}`, `sku=${asked}`, `variant_id=${asked}&store_id=${asked}`])
+    expect((await send(`/api/v1/products/price-history?${name}&price=9.99`)).status).toBe(200)
   expect((await send(`/api/v1/products/selectors?url=${asked}&selector_name=getProductName`)).status).toBe(422)
   for (const path of ["limits", "activity"]) expect((await send(`/api/v1/account/${path}?${has("wrong")}`)).status).toBe(200)
   for (const path of ["", "/capabilities", "/config", "/groups"])

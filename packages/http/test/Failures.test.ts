@@ -1,5 +1,5 @@
 /** Failures that take a store which misbehaves, or a reply that is too long: what the caller is told, and what it costs. */
-import { Account, Ledger } from "@millrace/core"
+import { Account, Ledger, Product, ProductIdentity } from "@millrace/core"
 import { EventStore, MemoryEventStore, StreamName } from "@millrace/event-sourcing"
 import { Effect, Fiber, Layer, Metric, Result, Stream } from "effect"
 import { TestClock } from "effect/testing"
@@ -33,6 +33,30 @@ testing(
     expect((yield* hosts.call("/api/v1/bin/457173", { headers: whole.bearer })).status).toBe(200)
     const { status, json } = yield* hosts.call("/ready")
     expect([status, json]).toMatchObject([200, { refused: [`account-${broken.accountId}`] }])
+  })
+)
+
+testing(
+  "a host refuses the price history with an event that it cannot read, for free, and answers the others",
+  Effect.gen(function* () {
+    const hosts = yield* host()
+    const { accountId, bearer } = yield* hosts.account()
+    const available = hosts.run(Ledger.use((ledger) => Effect.map(ledger.balance(accountId), ({ available }) => available)))
+    const before = yield* available
+    const id = Product.idOf(ProductIdentity.identityOf({ asin: "B00BROKEN" }) ?? "")
+    yield* hosts.run(
+      EventStore.EventStore.use((events) =>
+        events.append(StreamName.make(Product.Product.category, id), "noStream", [
+          { id: crypto.randomUUID(), type: "FromTheFuture", data: "{}", metadata: "{}" }
+        ])
+      )
+    )
+    const refused = yield* hosts.call("/api/v1/products/price-history?asin=B00BROKEN", { headers: bearer })
+    expect([refused.status, refused.json]).toMatchObject([503, { error: { code: "upstream_unavailable" } }])
+    expect(yield* available).toBe(before)
+    const { status, json } = yield* hosts.call("/ready")
+    expect([status, json]).toMatchObject([200, { refused: [`product-${id}`] }])
+    expect((yield* hosts.call("/api/v1/products/price-history?asin=B00WHOLE", { headers: bearer })).status).toBe(200)
   })
 )
 

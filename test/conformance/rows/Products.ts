@@ -77,13 +77,15 @@ export const products: ReadonlyArray<Row> = [
   row("GET", "/products/price-history", "prices.history", {
     query: {
       price,
-      url: url(),
+      url: url({ malformed }),
       asin: identifier,
       timeframe: choice([30, 60, 90, 120]),
       variant_id: identifier,
       sku: identifier,
       store_id: identifier
     },
+    // Something has to name a product
+    beside: { sku: "MUG-1" },
     price: 0.5
   }),
   row("GET", "/products/selectors", "selectors.find", {

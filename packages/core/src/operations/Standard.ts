@@ -21,6 +21,7 @@ import * as ImageJobs from "./ImageJobs.ts"
 import * as Invoices from "./Invoices.ts"
 import * as Keys from "./Keys.ts"
 import * as Leads from "./Leads.ts"
+import * as PriceHistory from "./PriceHistory.ts"
 import * as Proxies from "./Proxies.ts"
 import * as Selectors from "./Selectors.ts"
 import * as Speech from "./Speech.ts"
@@ -110,6 +111,7 @@ export const groups = {
     Coupons.search,
     Coupons.requestStore,
     Coupons.submit,
+    PriceHistory.read,
     Selectors.find
   ]),
   verification: group("Verification codes that arrive at public phone numbers of this host. For testing only.", [Verification.wait]),

@@ -32,6 +32,7 @@ export const STANDARD_ROUTES: Routes<StandardOperation> = {
   "bin.lookup": "GET /bin/:bin",
   "dns.resolve": "GET /dns/:domain",
   "topics.list": "GET /content/prompts/topics",
+  "prices.history": "GET /products/price-history",
   "selectors.find": "GET /products/selectors",
   "email.validate": "POST /email/validate",
   "email.validateBatch": "POST /email/validate-batch",
