@@ -194,6 +194,12 @@ test("no key, address, label, idempotency key or text of a request is written in
   for (const name of [`url=${page}`, `sku=${asked}`, `variant_id=${asked}&store_id=${asked}`])
     expect((await send(`/api/v1/products/price-history?${name}&price=9.99`)).status).toBe(200)
   expect((await send(`/api/v1/products/selectors?url=${asked}&selector_name=getProductName`)).status).toBe(422)
+  // What is searched is the caller's; what is submitted is for everybody to read, but not who submitted it
+  expect((await send(`/api/v1/coupons?store=${asked}&product_name=${asked}&shop_username=${asked}`)).status).toBe(200)
+  const coupon = { domain: "shop.example.com", code: "SAVE20", worked: true }
+  const submitting = { ...json(coupon), headers: { "idempotency-key": `${has("idempotencyKey")}-coupon` } }
+  expect((await send("/api/v1/coupons/submit", submitting)).status).toBe(200)
+  expect((await send("/api/v1/coupons/request-store", json({ domain: "wanted.example.com" }))).status).toBe(200)
   for (const path of ["limits", "activity"]) expect((await send(`/api/v1/account/${path}?${has("wrong")}`)).status).toBe(200)
   for (const path of ["", "/capabilities", "/config", "/groups"])
     expect((await send(`/api/v1/catalog${path}?${has("wrong")}`, { headers: { traceparent: has("wrong") } })).status).toBe(200)
