@@ -16,10 +16,12 @@ const keywordsOf = (parameter: Parameter): object => {
   return { type: parameter.type === "strings" ? "array" : parameter.type, ...Object.fromEntries(bounds) }
 }
 
-/** A pattern says its bounds by what it lets through. */
-const expectBounds = ({ minLength = 0, maxLength = 0, ofLength }: Text, pattern: string): void => {
-  const matches = (length: number) => new RegExp(pattern, "u").test(ofLength?.(length) ?? "")
-  expect([minLength - 1, minLength, maxLength, maxLength + 1].map(matches)).toEqual([false, true, true, false])
+/** A pattern says its bounds by what it lets through; where no lengths are known, by the sample and by what is malformed. */
+const expectBounds = ({ malformed, minLength = 0, maxLength = 0, ofLength, sample = "" }: Text, pattern: string): void => {
+  const matches = (text: string) => new RegExp(pattern, "u").test(text)
+  if (ofLength === null) return expect([sample, ...malformed].filter(matches)).toEqual([sample])
+  const ofLengths = [minLength - 1, minLength, maxLength, maxLength + 1].map((length) => matches(ofLength(length)))
+  expect(ofLengths).toEqual([false, true, true, false])
 }
 
 /** What a row without input answers, as JSON. */

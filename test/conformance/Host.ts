@@ -3,6 +3,7 @@ import {
   AuthThrottle,
   Checkout,
   Credits,
+  DailyQuotas,
   Decisions,
   Image,
   Inbox,
@@ -24,7 +25,8 @@ import {
   Registration,
   SmsReceiver,
   Speech,
-  Vault
+  Vault,
+  Video
 } from "@millrace/core"
 import { EventStore, MemoryEventStore, MemoryStateStore } from "@millrace/event-sourcing"
 import { Api, Http, Readiness, Server, WebHandler } from "@millrace/http"
@@ -36,12 +38,15 @@ import {
   DnsEmailValidator,
   HarperGrammarChecker,
   SharpImageInspector,
-  UrlImageDownloader
+  UrlImageDownloader,
+  YouTubeVideoSite
 } from "@millrace/upstreams"
 import { MailParser } from "@millrace/upstreams/mail"
 import { Effect, Layer, Logger, Redacted, type Scope, Stream } from "effect"
 import { test } from "vitest"
 import * as NameServer from "../../packages/upstreams/test/dns/NameServer.ts"
+import * as LocalService from "../../packages/upstreams/test/shared/LocalService.ts"
+import * as YouTubeServer from "../../packages/upstreams/test/video/YouTubeServer.ts"
 import { prose } from "./Row.ts"
 
 const api = Api.make(Api.standard)
@@ -117,6 +122,8 @@ export interface Options {
   readonly isDown?: () => boolean
   /** Whether somebody makes pictures and speech, mail comes here, and there is a public number: by default. */
   readonly isConfigured?: boolean
+  /** What the platform that shows videos answers instead. */
+  readonly video?: Parameters<typeof YouTubeServer.answer>[0]
 }
 
 const away = new EventStore.StoreUnavailable({ reason: "out of reach" })
@@ -139,8 +146,19 @@ const reachable = (isDown: () => boolean) =>
 
 const blobs = MemoryBlobStore.layer.pipe(Layer.provide(Vault.Vault.layer))
 
+interface Servers {
+  readonly nameServer: string
+  readonly videoSite: URL
+}
+
+/** The quota of a project that has asked for more. */
+const videos = (baseUrl: URL) =>
+  YouTubeVideoSite.layer({ baseUrl, apiKey: Redacted.make(YouTubeServer.KEY), dailyQuota: UNLIMITED }).pipe(
+    Layer.provideMerge(DailyQuotas.layer)
+  )
+
 const services = (
-  nameServer: string,
+  { nameServer, videoSite }: Servers,
   { isConfigured = true, isDown = () => false, rateLimit = { limit: UNLIMITED, window: 60 } }: Options
 ) =>
   Layer.mergeAll(Readiness.Readiness.layer(), AuthThrottle.layer({ failures: UNLIMITED })).pipe(
@@ -156,6 +174,7 @@ const services = (
           Layer.provide(blobs),
           Layer.provide(Vault.Vault.layer)
         ),
+        isConfigured ? videos(videoSite) : Video.VideoSite.unconfigured,
         isConfigured ? ManualGateway.layer() : Layer.empty,
         isConfigured ? SmsReceiver.layer([NUMBER]).pipe(Layer.provide(Vault.Vault.layer)) : SmsReceiver.unconfigured,
         isConfigured ? Layer.merge(EspeakSpeechSynthesizer.layer(), images) : nobody,
@@ -199,7 +218,8 @@ const incoming = (subject: string) => ({
 /** Serves for as long as the scope is open. */
 export const hostWith = Effect.fnUntraced(function* (options: Options) {
   const { address } = yield* NameServer.serve(script)
-  const context = yield* Layer.build(services(address, options))
+  const { url: videoSite } = yield* LocalService.serve(YouTubeServer.answer(options.video))
+  const context = yield* Layer.build(services({ nameServer: address, videoSite }, options))
   const run = Effect.provideContext(context)
   if (options.isConfigured !== false) yield* run(ProxyNodes.use(({ keep }) => keep("node_1", proxyNode)))
   if (options.isConfigured !== false) yield* run(SmsReceiver.use((receiver) => receiver.receive(SMS)))

@@ -28,16 +28,7 @@ const NOT_YET_SERVED: ReadonlySet<string> = new Set([
   "codeHost.searchRepositories",
   "codeHost.activity",
   "codeHost.repository",
-  "video.stats",
-  "video.channelVideos",
-  "video.outliers",
-  "video.search",
-  "video.download",
-  "video.comments",
-  "video.about",
-  "video.playlist",
-  "video.tags",
-  "video.details"
+  "video.download"
 ])
 
 /** By key: operations that the specification has no row of. They have tests of their own. */

@@ -31,6 +31,15 @@ const PRICES: Readonly<Record<string, number>> = {
   "verification.wait": 5_000,
   "proxy.locations": 100,
   "proxy.createSession": 2_000,
+  "video.stats": 500,
+  "video.channelVideos": 500,
+  "video.outliers": 1_000,
+  "video.search": 500,
+  "video.comments": 1_000,
+  "video.about": 500,
+  "video.playlist": 300,
+  "video.tags": 500,
+  "video.details": 1_000,
   "test.work": 2_000
 }
 

@@ -33,7 +33,8 @@ import {
   Speech,
   UpstreamNotConfigured,
   UpstreamUnavailable,
-  Vault
+  Vault,
+  Video
 } from "@millrace/core"
 import { EventStore, MemoryEventStore, MemoryStateStore, type StateStore } from "@millrace/event-sourcing"
 import { BundledTopicLibrary, DnsEmailValidator, SharpImageInspector } from "@millrace/upstreams"
@@ -92,6 +93,22 @@ const images = Layer.mergeAll(
   SharpImageInspector.layer(),
   Image.Translator.unconfigured
 )
+
+const dataOf = <A>({ example, key }: { readonly key: string; readonly example?: { readonly data: A } }) => {
+  if (example === undefined) return Effect.die(`${key} has no example`)
+  return Effect.succeed({ data: example.data, cache: "miss" as const })
+}
+
+/** Public data of videos as the document's examples have it, whatever is asked. */
+const videos = Layer.succeed(Video.VideoSite, {
+  configured: Effect.void,
+  video: () => dataOf(Video.details),
+  channel: () => dataOf(Video.about),
+  channelVideos: () => dataOf(Video.channelVideos),
+  search: () => dataOf(Video.search),
+  playlist: () => dataOf(Video.playlist),
+  comments: () => dataOf(Video.comments)
+})
 
 /** Inboxes at a domain to which no mail comes. */
 const mail = Millrace.inboxes({ domain: "mail.example.com" }).pipe(
@@ -294,6 +311,7 @@ export const services = ({
         BundledTopicLibrary.layer,
         Layer.provideMerge(DnsEmailValidator.layer, names),
         images,
+        videos,
         Layer.provideMerge(speech, Bench.layer),
         sms,
         mail,

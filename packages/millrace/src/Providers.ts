@@ -1,12 +1,14 @@
 /** Upstreams that need a provider: which of them, and where, by settings. Without one, an operation answers that it is not set up. */
-import { Image, Speech } from "@millrace/core"
+import { DailyQuotas, Image, Speech, Video } from "@millrace/core"
+import type { StateStore } from "@millrace/event-sourcing"
 import {
   Automatic1111ImageGenerator,
   ComfyUiImageGenerator,
   DnsClient,
   LibreTranslateTranslator,
   OpenAiImageGenerator,
-  OpenAiSpeechSynthesizer
+  OpenAiSpeechSynthesizer,
+  YouTubeVideoSite
 } from "@millrace/upstreams"
 import { Config, Effect, Layer, Option } from "effect"
 import { CommandFailed, fail } from "./Failure.ts"
@@ -32,8 +34,12 @@ const speechOf = (text: string) => (text === ESPEAK ? ESPEAK : provider(["openai
 const imagesOf = provider(["openai", "automatic1111", "comfyui"])
 const translatorOf = (text: string) => (/^https?:/u.test(text) && URL.canParse(text) ? new URL(text) : undefined)
 
+const YOUTUBE = "youtube"
+const videoOf = (text: string) => (text === YOUTUBE ? YOUTUBE : undefined)
+
 const SPEECH = "espeak, or such as openai:https://api.openai.com/v1"
 const IMAGES = "such as openai:https://api.openai.com/v1"
+const VIDEO = "youtube"
 const TRANSLATE = "such as https://libretranslate.com"
 
 export const flags = {
@@ -51,6 +57,11 @@ export const flags = {
     "translate",
     "Address of a LibreTranslate server that translates prompts; MILLRACE_TRANSLATE_KEY if it needs a key",
     { metavar: "url", parse: translatorOf, expected: TRANSLATE, secret: true }
+  ),
+  video: Setting.optional(
+    "video",
+    "Provider of videos: youtube, the YouTube Data API, with MILLRACE_YOUTUBE_KEY; MILLRACE_YOUTUBE_QUOTA says how many units a day it has, 10000 when left out, and MILLRACE_YOUTUBE_URL where it is",
+    { metavar: "youtube", parse: videoOf, expected: VIDEO }
   )
 }
 
@@ -58,10 +69,11 @@ export interface Choice {
   readonly speech: Option.Option<typeof ESPEAK | Provider<"openai">>
   readonly images: Option.Option<Provider<"openai" | "automatic1111" | "comfyui">>
   readonly translate: Option.Option<URL>
+  readonly video: Option.Option<typeof YOUTUBE>
 }
 
 /** The providers that a host of the library names, in the words of the command line. */
-export const choiceOf = ({ dnsServers = [], images, speech, translate }: Words): Effect.Effect<Choice, CommandFailed> => {
+export const choiceOf = ({ dnsServers = [], images, speech, translate, video }: Words): Effect.Effect<Choice, CommandFailed> => {
   const one = <A>(option: string, text: string | undefined, parse: (text: string) => A | undefined, expected: string) => {
     if (text === undefined) return Effect.succeed(Option.none<A>())
     const parsed = parse(text)
@@ -74,7 +86,8 @@ export const choiceOf = ({ dnsServers = [], images, speech, translate }: Words):
   return Effect.all({
     speech: one("speech", speech, speechOf, SPEECH),
     images: one("images", images, imagesOf, IMAGES),
-    translate: one("translate", translate, translatorOf, TRANSLATE)
+    translate: one("translate", translate, translatorOf, TRANSLATE),
+    video: one("video", video, videoOf, VIDEO)
   })
 }
 
@@ -82,6 +95,7 @@ interface Words {
   readonly speech?: string
   readonly images?: string
   readonly translate?: string
+  readonly video?: string
   readonly dnsServers?: ReadonlyArray<string>
 }
 
@@ -101,7 +115,8 @@ const byVariable = <A>(variable: string, parse: (text: string) => A | undefined,
 export const byEnvironment = Effect.all({
   speech: byVariable("MILLRACE_SPEECH", speechOf, SPEECH),
   images: byVariable("MILLRACE_IMAGES", imagesOf, IMAGES),
-  translate: byVariable("MILLRACE_TRANSLATE", translatorOf, TRANSLATE)
+  translate: byVariable("MILLRACE_TRANSLATE", translatorOf, TRANSLATE),
+  video: byVariable("MILLRACE_VIDEO", videoOf, VIDEO)
 })
 
 const keyOf = (variable: string) =>
@@ -148,5 +163,27 @@ const translator = Effect.fnUntraced(function* (choice: Choice["translate"]) {
   return LibreTranslateTranslator.layer({ baseUrl: choice.value, ...(yield* keyOf("MILLRACE_TRANSLATE_KEY")) })
 })
 
-export const layer = (choice: Choice) =>
-  Layer.mergeAll(Layer.unwrap(speech(choice.speech)), Layer.unwrap(images(choice.images)), Layer.unwrap(translator(choice.translate)))
+const YOUTUBE_URL = Config.String("MILLRACE_YOUTUBE_URL").pipe(Config.option)
+const YOUTUBE_QUOTA = Config.Int("MILLRACE_YOUTUBE_QUOTA").pipe(Config.option)
+
+const video = Effect.fnUntraced(function* (choice: Choice["video"]) {
+  if (Option.isNone(choice)) return Video.VideoSite.unconfigured
+  const { apiKey } = yield* keyOf("MILLRACE_YOUTUBE_KEY")
+  if (apiKey === undefined) return yield* fail("youtube needs a key of the YouTube Data API: set MILLRACE_YOUTUBE_KEY")
+  const url = Option.getOrUndefined(yield* YOUTUBE_URL)
+  const baseUrl = url === undefined ? undefined : translatorOf(url)
+  if (url !== undefined && baseUrl === undefined) return yield* fail("MILLRACE_YOUTUBE_URL is no http or https address")
+  const dailyQuota = Option.getOrUndefined(yield* YOUTUBE_QUOTA)
+  if (dailyQuota !== undefined && dailyQuota < 1) return yield* fail("MILLRACE_YOUTUBE_QUOTA must be the units of a day: at least 1")
+  return YouTubeVideoSite.layer({ apiKey, ...(baseUrl && { baseUrl }), ...(dailyQuota === undefined ? {} : { dailyQuota }) })
+})
+
+type Providers = Image.ImageGenerator | Image.Translator | Speech.SpeechSynthesizer | Video.VideoSite
+
+export const layer = (choice: Choice): Layer.Layer<Providers | DailyQuotas, unknown, StateStore.StateStore> =>
+  Layer.mergeAll(
+    Layer.unwrap(speech(choice.speech)),
+    Layer.unwrap(images(choice.images)),
+    Layer.unwrap(translator(choice.translate)),
+    Layer.unwrap(video(choice.video))
+  ).pipe(Layer.provideMerge(DailyQuotas.layer))

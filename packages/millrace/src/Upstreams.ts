@@ -1,5 +1,5 @@
 /** The operations of the server, and the upstreams that do their work. */
-import type { Bin, BlobStore, Dns, Email, Grammar, Image, Inboxes, MailReceiver, SmsReceiver, Speech, Topics } from "@millrace/core"
+import type { Bin, BlobStore, Dns, Email, Grammar, Image, Inboxes, MailReceiver, SmsReceiver, Speech, Topics, Video } from "@millrace/core"
 import { Api } from "@millrace/http"
 import {
   BundledTopicLibrary,
@@ -44,6 +44,7 @@ type Upstreams =
   | SmsReceiver
   | Speech.SpeechSynthesizer
   | Topics.TopicLibrary
+  | Video.VideoSite
 
 /** `sms`: what receives text messages. An operation whose upstream is missing here does not compile where it is served. */
 export const layer = <Needs>(

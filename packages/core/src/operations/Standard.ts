@@ -25,6 +25,7 @@ import * as Subscriptions from "./Subscriptions.ts"
 import * as TempMail from "./TempMail.ts"
 import * as Topics from "./Topics.ts"
 import * as Verification from "./Verification.ts"
+import * as Video from "./Video.ts"
 
 /** Operations that share a tag of the document and a scope of API keys. */
 export interface Group<Members extends ReadonlyArray<Operation.Any>> {
@@ -102,6 +103,17 @@ export const groups = {
   ]),
   audio: group("Text to speech, as jobs.", [SpeechJobs.synthesize, SpeechJobs.read, SpeechJobs.cancel, SpeechJobs.download, Speech.voices]),
   verification: group("Verification codes that arrive at public phone numbers of this host. For testing only.", [Verification.wait]),
+  video: group("Public data of a platform that shows videos.", [
+    Video.stats,
+    Video.channelVideos,
+    Video.outliers,
+    Video.search,
+    Video.comments,
+    Video.about,
+    Video.playlist,
+    Video.tags,
+    Video.details
+  ]),
   proxies: group("Proxy sessions, and where there are nodes.", [Proxies.locations, Proxies.createSession])
 }
 

@@ -18,6 +18,12 @@ export interface Outcome<A> {
 
 export type CacheResult = "hit" | "miss"
 
+/** What a reader of public data has read. */
+export interface Read<A> {
+  readonly data: A
+  readonly cache: CacheResult
+}
+
 export interface Call<Key extends string, Rt extends Contract.Route, Success extends Schema.Top, E extends OperationError, R>
   extends Contract.Contract<Key, Rt, Success, E, R> {
   readonly _tag: "Call"

@@ -82,6 +82,15 @@ const TABLES: ReadonlyArray<readonly [key: string, endpoint: string, cost: numbe
   ["inbox.downloadMessage", "GET /temp-mail/inboxes/{inbox}/messages/{message}/raw", 0.1],
   ["inbox.rotate", "POST /temp-mail/inboxes/{inbox}/rotate", 1],
   ["inbox.delete", "DELETE /temp-mail/inboxes/{inbox}", 0],
+  ["video.stats", "GET /social/videosite/videos/{id}/stats", 0.5],
+  ["video.channelVideos", "GET /social/videosite/channels/{channel}/videos", 0.5],
+  ["video.outliers", "GET /social/videosite/channels/{channel}/outliers", 1],
+  ["video.search", "GET /social/videosite/search", 0.5],
+  ["video.comments", "GET /social/videosite/videos/{id}/comments", 1],
+  ["video.about", "GET /social/videosite/channels/{handle}/about", 0.5],
+  ["video.playlist", "GET /social/videosite/playlists/{id}", 0.3],
+  ["video.tags", "GET /social/videosite/videos/{id}/tags", 0.5],
+  ["video.details", "GET /social/videosite/videos/{id}/details", 1],
   ["proxy.locations", "GET /proxy/locations", 0.1],
   ["proxy.createSession", "POST /proxy/sessions", 2]
 ]

@@ -55,6 +55,15 @@ export const STANDARD_ROUTES: Routes<StandardOperation> = {
   "speech.download": "GET /audio/tts/:job/artifact as file",
   "speech.voices": "GET /audio/voices",
   "verification.wait": "POST /verify/wait",
+  "video.stats": "GET /social/videosite/videos/:id/stats",
+  "video.channelVideos": "GET /social/videosite/channels/:channel/videos",
+  "video.outliers": "GET /social/videosite/channels/:channel/outliers",
+  "video.search": "GET /social/videosite/search",
+  "video.comments": "GET /social/videosite/videos/:id/comments",
+  "video.about": "GET /social/videosite/channels/:handle/about",
+  "video.playlist": "GET /social/videosite/playlists/:id",
+  "video.tags": "GET /social/videosite/videos/:id/tags",
+  "video.details": "GET /social/videosite/videos/:id/details",
   "proxy.locations": "GET /proxy/locations",
   "proxy.createSession": "POST /proxy/sessions"
 }

@@ -121,7 +121,7 @@ type Settings = Command.Command.Config.Infer<typeof flags>
 
 /** The domain, its upstreams and its stores. */
 const domainLayer = (settings: Settings) => {
-  const { binFile, blobs, dnsServers, images, jobLease, jobRetention, jobs, late, rateLimit, speech, store, translate } = settings
+  const { binFile, blobs, dnsServers, images, jobLease, jobRetention, jobs, late, rateLimit, speech, store, translate, video } = settings
   const { operations, groups } = Upstreams.api
   const calls = Millrace.layer({
     operations,
@@ -144,7 +144,7 @@ const domainLayer = (settings: Settings) => {
         {
           binFile: Option.getOrUndefined(binFile),
           dnsServers: Option.getOrUndefined(dnsServers),
-          providers: { speech, images, translate },
+          providers: { speech, images, translate, video },
           mail: { smtp: settings.smtp, mailDomain: settings.mailDomain, smtpTls: settings.smtpTls }
         },
         SmsSettings.receiver(settings)

@@ -46,7 +46,8 @@ const factsOf = (failure: Tagged): Readonly<Record<string, unknown>> =>
 const PROVIDERS: Readonly<Record<string, string>> = {
   speech: 'providers: { speech: "espeak" }, or { speech: "openai:URL", speechKey }',
   images: 'providers: { images: "openai:URL", imagesKey }, or with automatic1111:URL or comfyui:URL#CHECKPOINT',
-  translation: 'providers: { translate: "https://…" }, the address of a LibreTranslate server'
+  translation: 'providers: { translate: "https://…" }, the address of a LibreTranslate server',
+  video: 'providers: { video: "youtube" }, with youtubeKey'
 }
 
 const sentenceOf = (failure: Tagged & { readonly field?: unknown; readonly upstream?: unknown }, money: Money.Money): string => {

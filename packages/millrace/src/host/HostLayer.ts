@@ -197,13 +197,14 @@ const givenKey = Effect.flatMap(MasterKeyFile.byEnvironment, (key) =>
 
 /** The options that are settings of the command line too. They go before those of the environment. */
 const settingsLayer = ({ masterKey, providers = {} }: Settings) => {
-  const { imagesKey, speechKey, translateKey } = providers
+  const { imagesKey, speechKey, translateKey, youtubeKey } = providers
   const layer = (key: string | undefined) => {
     const given = Object.entries({
       MILLRACE_MASTER_KEY: key,
       MILLRACE_IMAGES_KEY: imagesKey,
       MILLRACE_SPEECH_KEY: speechKey,
-      MILLRACE_TRANSLATE_KEY: translateKey
+      MILLRACE_TRANSLATE_KEY: translateKey,
+      MILLRACE_YOUTUBE_KEY: youtubeKey
     }).filter(([, value]) => value !== undefined)
     return ConfigProvider.layer(ConfigProvider.orElse(ConfigProvider.fromUnknown(Object.fromEntries(given)), ConfigProvider.fromEnv()))
   }

@@ -23,6 +23,8 @@ const PROVIDERS: Given.Rules = {
   imagesKey: Given.text("the key as text"),
   translate: Given.text("the address of a LibreTranslate server"),
   translateKey: Given.text("the key as text"),
+  video: Given.text("youtube"),
+  youtubeKey: Given.text("the key as text"),
   binFile: Given.text("the path of a CSV file"),
   dnsServers: Given.texts('an array such as ["9.9.9.9"]')
 }

@@ -139,6 +139,9 @@ export interface Providers {
   /** The address of a LibreTranslate server, which translates prompts. */
   readonly translate?: string
   readonly translateKey?: string
+  /** `youtube`: the YouTube Data API, with a key. */
+  readonly video?: string
+  readonly youtubeKey?: string
   /** A CSV of BIN ranges: `bin,scheme,type,brand,country,bank`. Without one, a lookup tells only scheme and brand. */
   readonly binFile?: string
   /** Name servers, such as `9.9.9.9` or `[2001:db8::1]:5353`: those of the system by default. */

@@ -22,6 +22,8 @@ export interface Options extends PinnedHost.Options, Retries.Options {
   readonly ports?: ReadonlyArray<number>
   /** Milliseconds for which no more requests are served, by what a reply says; undefined if it says nothing of that. */
   readonly limitedFor: (reply: ByteService.Reply, now: number) => number | undefined
+  /** The most redirects to follow: 5 by default. */
+  readonly redirects?: number
   readonly timeLimit: Duration.Input
   /** Of a body, after it was decompressed. */
   readonly byteLimit: number
@@ -40,7 +42,6 @@ export class Refused extends Data.TaggedError("Refused")<{}> {}
 
 export type Exchange = (request: Request) => Effect.Effect<ByteService.Reply, Refused | UpstreamUnavailable>
 
-/** The most redirects to follow. */
 const REDIRECTS = 5
 
 /**
@@ -49,15 +50,16 @@ const REDIRECTS = 5
  */
 export const make = (options: Options): Effect.Effect<Exchange> =>
   Effect.map(ByteService.make(options), (once): Exchange => {
-    const { upstream } = options
+    const { redirects = REDIRECTS, upstream } = options
     const send = Retries.make(unlimited(once, options), options)
     return (request) =>
       Effect.gen(function* () {
         let url: URL = request.url
-        for (let hop = 0; hop <= REDIRECTS; hop++) {
+        for (let hop = 0; hop <= redirects; hop++) {
           const reply = yield* hopTo(url, request, send, options)
           const { location } = reply.headers
           if (!CheckedUrl.REDIRECTS.has(reply.status) || location === undefined || request.body !== undefined) return reply
+          if (redirects === 0) return reply
           const next = URL.parse(location, url.href)
           if (next === null) return yield* new Refused()
           url = next

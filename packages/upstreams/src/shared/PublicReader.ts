@@ -26,18 +26,19 @@ export interface Options
   extends ReadLimits,
     PinnedHost.Options,
     Pick<GuardedExchange.Options, "upstream" | "base" | "credentials" | "ports">,
-    Partial<Pick<GuardedExchange.Options, "limitedFor">> {}
+    Partial<Pick<GuardedExchange.Options, "limitedFor">> {
+  /** Waits until a request may be sent. Then a read is one request: it is not repeated, and redirects are not followed. */
+  readonly turn?: Effect.Effect<void, UpstreamUnavailable>
+  /** Whether a reply refuses the host itself or its credentials, which the host's log is told: by status 401 or 403 by default. */
+  readonly isDenied?: (reply: Reply) => boolean
+}
 
 export interface Request extends GuardedExchange.Request {
   /** Requests of one bucket share a limit of the upstream; those to a host by default. */
   readonly bucket?: string
 }
 
-/** What was read. */
-export interface Read<A> {
-  readonly data: A
-  /** A hit made no request to the upstream. */
-  readonly cache: Operation.CacheResult
+export interface Read<A> extends Operation.Read<A> {
   readonly headers: Reply["headers"]
 }
 
@@ -46,12 +47,13 @@ export interface Reader {
   readonly read: (request: Request) => Effect.Effect<Read<Reply>, GuardedExchange.Refused | UpstreamUnavailable>
   /**
    * The decoded body of a reply. `NotFound` if there is no such resource, or if no such host of a caller. `UpstreamUnavailable` for all else:
-   * with `invalidReply` if the body does not match the schema.
+   * with `invalidReply` if the body does not match the schema. `refusal` may tell an error of its own from a reply.
    */
-  readonly json: <A>(
+  readonly json: <A, E = never>(
     shape: Schema.Decoder<A>,
-    resource: string
-  ) => (request: Request) => Effect.Effect<Read<A>, NotFound | UpstreamUnavailable>
+    resource: string,
+    refusal?: (reply: Reply) => E | undefined
+  ) => (request: Request) => Effect.Effect<Read<A>, E | NotFound | UpstreamUnavailable>
 }
 
 /** Milliseconds to leave an upstream alone that does not say for how long. */
@@ -65,7 +67,8 @@ export const limitedFor = ({ headers, status }: Reply, now: number): number | un
   status === 429 ? (RetryAfter.millisOf(headers["retry-after"], now) ?? PAUSE) : undefined
 
 export const make = Effect.fnUntraced(function* (given: Options) {
-  const options = { limitedFor, timeLimit: "10 seconds", byteLimit: 4 * 1024 * 1024, ...given } as const
+  const alone = given.turn === undefined ? {} : { retries: 0, redirects: 0 }
+  const options = { limitedFor, isDenied, timeLimit: "10 seconds", byteLimit: 4 * 1024 * 1024, ...given, ...alone } as const
   const clock = yield* Clock.Clock
   const reading: Reading = {
     options,
@@ -77,14 +80,16 @@ export const make = Effect.fnUntraced(function* (given: Options) {
   }
   const reader: Reader = {
     read: (request) => Effect.suspend(() => (request.body === undefined ? readKept(reading, request) : readAnew(reading, request))),
-    json: <A>(shape: Schema.Decoder<A>, resource: string) => {
+    json: <A, E>(shape: Schema.Decoder<A>, resource: string, refusal: (reply: Reply) => E | undefined = () => undefined) => {
       const decode = JsonService.decoder(options.upstream, shape)
+      const decoded = (reply: Reply): Effect.Effect<A, E | NotFound | UpstreamUnavailable> => {
+        const refused = refusal(reply)
+        return refused === undefined ? Effect.flatMap(succeeded(reading, resource, reply), decode) : Effect.fail(refused)
+      }
       return (request: Request) =>
         reader.read(request).pipe(
           Effect.catchTag("Refused", () => Effect.fail(refused(options, resource))),
-          Effect.flatMap(({ data: reply, ...read }) =>
-            Effect.map(Effect.flatMap(succeeded(reading, resource, reply), decode), (data): Read<A> => ({ ...read, data }))
-          ),
+          Effect.flatMap(({ data: reply, ...read }) => Effect.map(decoded(reply), (data): Read<A> => ({ ...read, data }))),
           Effect.mapError((error) => isolated(options, error))
         )
     }
@@ -93,7 +98,7 @@ export const make = Effect.fnUntraced(function* (given: Options) {
 })
 
 interface Reading {
-  readonly options: Options & Pick<GuardedExchange.Options, "limitedFor" | "timeLimit" | "byteLimit">
+  readonly options: Options & Pick<GuardedExchange.Options, "limitedFor" | "timeLimit" | "byteLimit"> & Required<Pick<Options, "isDenied">>
   readonly clock: Clock.Clock
   readonly cache: ResponseCache
   readonly shared: Effect.Success<typeof InFlight.make>
@@ -128,25 +133,26 @@ const together = ({ shared }: Reading, key: string, work: ReturnType<GuardedExch
 /** Asks the upstream, unless it is to be left alone. */
 const asked = ({ clock, exchange, options, pauses }: Reading, request: Request): ReturnType<GuardedExchange.Exchange> =>
   Effect.suspend(() => {
-    const { timeLimit, upstream } = options
+    const { timeLimit, turn = Effect.void, upstream } = options
     const bucket = request.bucket ?? request.url.host
     const rest = (pauses.get(bucket) ?? 0) - clock.currentTimeMillisUnsafe()
     if (rest > 0) {
       const retryAfter = Math.ceil(rest / 1_000)
       return Effect.fail(new UpstreamUnavailable({ upstream, reason: `it is left alone for ${retryAfter} s`, isolated: true, retryAfter }))
     }
-    return exchange(request).pipe(
-      Effect.timeoutOrElse({ duration: timeLimit, orElse: () => Effect.fail(tooLate(options)) }),
-      Effect.tapError((error) =>
-        Effect.sync(() => {
-          if (error._tag === "UpstreamUnavailable" && error.retryAfter !== undefined)
-            pauses.set(bucket, clock.currentTimeMillisUnsafe() + error.retryAfter * 1_000)
-        })
-      )
+    const answered = Effect.tapError(exchange(request), (error) =>
+      Effect.sync(() => {
+        if (error._tag === "UpstreamUnavailable" && error.retryAfter !== undefined)
+          pauses.set(bucket, clock.currentTimeMillisUnsafe() + error.retryAfter * 1_000)
+      })
     )
+    return Effect.timeoutOrElse(Effect.andThen(turn, answered), { duration: timeLimit, orElse: () => Effect.fail(tooLate(options)) })
   })
 
 // failures
+
+/** The error of a status that a service should not answer. */
+export const unexpected = Wire.unexpected
 
 const tooLate = ({ timeLimit, upstream }: Reading["options"]) =>
   new UpstreamUnavailable({ upstream, reason: `it took longer than ${Duration.toMillis(timeLimit)} ms` })
@@ -161,11 +167,13 @@ const refused = ({ base, upstream }: Options, resource: string): NotFound | Upst
     : new UpstreamUnavailable({ upstream, reason: "it redirects to where nothing may be read", invalidReply: true })
 
 /** What fails at a caller's host says nothing of others. */
-const isolated = <E extends NotFound | UpstreamUnavailable>({ base }: Options, error: E): E | UpstreamUnavailable =>
+const isolated = <E>({ base }: Options, error: E): E | UpstreamUnavailable =>
   base === undefined && error instanceof UpstreamUnavailable ? new UpstreamUnavailable({ ...error, isolated: true }) : error
 
 const GONE: ReadonlySet<number> = new Set([404, 410, 451])
-const DENIED: ReadonlySet<number> = new Set([401, 403])
+
+/** By status 401 or 403. */
+export const isDenied = ({ status }: Reply): boolean => status === 401 || status === 403
 
 /** A reply with status 200. */
 const succeeded = ({ clock, options }: Reading, resource: string, reply: Reply): Effect.Effect<Reply, NotFound | UpstreamUnavailable> => {
@@ -177,7 +185,7 @@ const succeeded = ({ clock, options }: Reading, resource: string, reply: Reply):
   const { reason } = Wire.unexpected(upstream, status)
   const retryAfter = status < 500 || wait === undefined ? {} : { retryAfter: Math.max(1, Math.ceil(wait / 1_000)) }
   const unavailable = Effect.fail(new UpstreamUnavailable({ upstream, reason, ...retryAfter }))
-  return base !== undefined && DENIED.has(status)
+  return base !== undefined && options.isDenied(reply)
     ? Effect.andThen(Effect.logError(`${upstream} refuses this host or its credentials: it answered with status ${status}`), unavailable)
     : unavailable
 }
