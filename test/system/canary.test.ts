@@ -7,6 +7,8 @@ import * as Authenticator from "../../packages/http/test/Authenticator.ts"
 import * as NameServer from "../../packages/upstreams/test/dns/NameServer.ts"
 import { DOMAIN, serve as listen } from "../../packages/upstreams/test/mail/Host.ts"
 import * as Mailboxes from "../../packages/upstreams/test/mail/Mailboxes.ts"
+import * as LocalService from "../../packages/upstreams/test/shared/LocalService.ts"
+import * as YouTubeServer from "../../packages/upstreams/test/video/YouTubeServer.ts"
 import { canary, isIn } from "./Canary.ts"
 import { millrace } from "./InProcess.ts"
 import {
@@ -34,6 +36,13 @@ const nameServer = async (): Promise<string> => {
   const script = (query: NameServer.Query): NameServer.Reply =>
     query.name.startsWith("broken.") ? NameServer.servfail : NameServer.zone({ [query.name]: [NameServer.a("192.0.2.7")] })(query)
   return (await Effect.runPromise(Scope.provide(NameServer.serve(script), scope))).address
+}
+
+/** A platform that shows videos. */
+const videoSite = async (): Promise<string> => {
+  const scope = Scope.makeUnsafe()
+  onTestFinished(() => Effect.runPromise(Scope.close(scope, Exit.void)))
+  return (await Effect.runPromise(Scope.provide(LocalService.serve(YouTubeServer.answer()), scope))).url.href
 }
 
 /** A relay that takes mail to one address, and the token in the last one. */
@@ -107,7 +116,8 @@ test("no key, address, label, idempotency key or text of a request is written in
     wrong: canary("wrong"),
     asked: canary("asked"),
     person: canary("person"),
-    browser: canary("browser")
+    browser: canary("browser"),
+    youtubeKey: YouTubeServer.KEY
   }
   const has = (secret: string): string => secrets[secret] ?? ""
 
@@ -122,6 +132,7 @@ test("no key, address, label, idempotency key or text of a request is written in
     secrets[name] = text.split("_").at(-1) ?? ""
 
   const dns = await nameServer()
+  const videos = { MILLRACE_VIDEO: "youtube", MILLRACE_YOUTUBE_URL: await videoSite(), MILLRACE_YOUTUBE_KEY: YouTubeServer.KEY }
   const person = `${has("person")}@${DOMAIN}`
   const relay = await relayTo(person)
   const server = await serve(
@@ -129,7 +140,7 @@ test("no key, address, label, idempotency key or text of a request is written in
       ...["--store", store, "--log-level", "trace", "--dns-servers", dns, "--metrics-port", "0", "--speech", "espeak"],
       ...["--payments", "manual", "--mail-domain", "inbox.example", ...SMS, "--proxy", "127.0.0.1:0", "--proxy-country", "DE"]
     ],
-    { env: { ...UNLIMITED, MILLRACE_MAIL_RELAY: relay.url } }
+    { env: { ...UNLIMITED, MILLRACE_MAIL_RELAY: relay.url, ...videos } }
   )
   const answers: Array<Answer> = []
   const send = async (path: string, options: Call = {}) => {
@@ -169,6 +180,12 @@ test("no key, address, label, idempotency key or text of a request is written in
   expect((await send("/api/v1/email/validate", json({ email: `${asked}@broken.${asked}.example.com` }))).status).toBe(503)
   expect((await send("/api/v1/email/validate-batch", json({ emails: [`${asked}@example.com`, asked] }))).status).toBe(200)
   expect((await send(`/api/v1/content/prompts/topics?q=${asked}`)).status).toBe(200)
+  const shown = "/api/v1/social/videosite"
+  expect((await send(`${shown}/search?q=${asked}`)).status).toBe(200)
+  expect((await send(`${shown}/search?q=${asked}&page_token=${has("wrong")}`)).status).toBe(422)
+  for (const path of ["stats", "details", "tags", "comments"]) expect((await send(`${shown}/videos/${asked}/${path}`)).status).toBe(404)
+  for (const path of ["videos", "outliers", "about"]) expect((await send(`${shown}/channels/${asked}/${path}`)).status).toBe(404)
+  expect((await send(`${shown}/playlists/${asked}`)).status).toBe(404)
   for (const path of ["limits", "activity"]) expect((await send(`/api/v1/account/${path}?${has("wrong")}`)).status).toBe(200)
   for (const path of ["", "/capabilities", "/config", "/groups"])
     expect((await send(`/api/v1/catalog${path}?${has("wrong")}`, { headers: { traceparent: has("wrong") } })).status).toBe(200)
