@@ -4,6 +4,7 @@ import {
   Checkout,
   CodeHost,
   Credits,
+  DailyQuotas,
   Decisions,
   Image,
   Inbox,
@@ -26,7 +27,8 @@ import {
   Registration,
   SmsReceiver,
   Speech,
-  Vault
+  Vault,
+  Video
 } from "@millrace/core"
 import { EventStore, MemoryEventStore, MemoryStateStore } from "@millrace/event-sourcing"
 import { Api, Http, Readiness, Server, WebHandler } from "@millrace/http"
@@ -41,7 +43,8 @@ import {
   HarperGrammarChecker,
   PlacesMapSearch,
   SharpImageInspector,
-  UrlImageDownloader
+  UrlImageDownloader,
+  YouTubeVideoSite
 } from "@millrace/upstreams"
 import { MailParser } from "@millrace/upstreams/mail"
 import { Effect, Layer, Logger, Redacted, type Scope, Stream } from "effect"
@@ -51,6 +54,7 @@ import * as NameServer from "../../packages/upstreams/test/dns/NameServer.ts"
 import * as PlacesServer from "../../packages/upstreams/test/mapsearch/PlacesServer.ts"
 import * as LocalService from "../../packages/upstreams/test/shared/LocalService.ts"
 import * as ShopServer from "../../packages/upstreams/test/storecatalog/ShopServer.ts"
+import * as YouTubeServer from "../../packages/upstreams/test/video/YouTubeServer.ts"
 import { prose } from "./Row.ts"
 
 const api = Api.make(Api.standard)
@@ -128,6 +132,8 @@ export interface Options {
   readonly isConfigured?: boolean
   /** What the platform that hosts code answers instead. */
   readonly codeHost?: Parameters<typeof GitHubServer.answer>[0]
+  /** What the platform that shows videos answers instead. */
+  readonly video?: Parameters<typeof YouTubeServer.answer>[0]
 }
 
 const away = new EventStore.StoreUnavailable({ reason: "out of reach" })
@@ -155,10 +161,17 @@ interface Servers {
   readonly codeHost: URL
   readonly shop: URL
   readonly map: URL
+  readonly videoSite: URL
 }
 
+/** The quota of a project that has asked for more. */
+const videos = (baseUrl: URL) =>
+  YouTubeVideoSite.layer({ baseUrl, apiKey: Redacted.make(YouTubeServer.KEY), dailyQuota: UNLIMITED }).pipe(
+    Layer.provideMerge(DailyQuotas.layer)
+  )
+
 const services = (
-  { codeHost, map, nameServer, shop }: Servers,
+  { codeHost, map, nameServer, shop, videoSite }: Servers,
   { isConfigured = true, isDown = () => false, rateLimit = { limit: UNLIMITED, window: 60 } }: Options
 ) =>
   Layer.mergeAll(Readiness.Readiness.layer(), AuthThrottle.layer({ failures: UNLIMITED })).pipe(
@@ -178,6 +191,7 @@ const services = (
         ),
         isConfigured ? GitHubCodeHost.layer({ baseUrl: codeHost }) : CodeHost.CodeHost.unconfigured,
         isConfigured ? PlacesMapSearch.layer({ baseUrl: map, apiKey: Redacted.make(PlacesServer.KEY) }) : Leads.MapSearch.unconfigured,
+        isConfigured ? videos(videoSite) : Video.VideoSite.unconfigured,
         isConfigured ? ManualGateway.layer() : Layer.empty,
         isConfigured ? SmsReceiver.layer([NUMBER]).pipe(Layer.provide(Vault.Vault.layer)) : SmsReceiver.unconfigured,
         isConfigured ? Layer.merge(EspeakSpeechSynthesizer.layer(), images) : nobody,
@@ -224,7 +238,8 @@ export const hostWith = Effect.fnUntraced(function* (options: Options) {
   const { url: codeHost } = yield* LocalService.serve(GitHubServer.answer(options.codeHost))
   const { url: shop } = yield* LocalService.serve(ShopServer.answer())
   const { url: map } = yield* LocalService.serve(PlacesServer.answer())
-  const context = yield* Layer.build(services({ nameServer: address, codeHost, shop, map }, options))
+  const { url: videoSite } = yield* LocalService.serve(YouTubeServer.answer(options.video))
+  const context = yield* Layer.build(services({ nameServer: address, codeHost, shop, map, videoSite }, options))
   const run = Effect.provideContext(context)
   if (options.isConfigured !== false) yield* run(ProxyNodes.use(({ keep }) => keep("node_1", proxyNode)))
   if (options.isConfigured !== false) yield* run(SmsReceiver.use((receiver) => receiver.receive(SMS)))

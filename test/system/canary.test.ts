@@ -10,6 +10,7 @@ import { DOMAIN, serve as listen } from "../../packages/upstreams/test/mail/Host
 import * as Mailboxes from "../../packages/upstreams/test/mail/Mailboxes.ts"
 import * as PlacesServer from "../../packages/upstreams/test/mapsearch/PlacesServer.ts"
 import * as LocalService from "../../packages/upstreams/test/shared/LocalService.ts"
+import * as YouTubeServer from "../../packages/upstreams/test/video/YouTubeServer.ts"
 import { canary, isIn } from "./Canary.ts"
 import { millrace } from "./InProcess.ts"
 import {
@@ -52,6 +53,13 @@ const codeHost = async (broken: string): Promise<string> => {
   onTestFinished(() => Effect.runPromise(Scope.close(scope, Exit.void)))
   const answer = GitHubServer.answer(({ path }) => (path.includes(broken) ? { status: 500, body: { message: path } } : undefined))
   return (await Effect.runPromise(Scope.provide(LocalService.serve(answer), scope))).url.href
+}
+
+/** A platform that shows videos. */
+const videoSite = async (): Promise<string> => {
+  const scope = Scope.makeUnsafe()
+  onTestFinished(() => Effect.runPromise(Scope.close(scope, Exit.void)))
+  return (await Effect.runPromise(Scope.provide(LocalService.serve(YouTubeServer.answer()), scope))).url.href
 }
 
 /** A relay that takes mail to one address, and the token in the last one. */
@@ -125,7 +133,8 @@ test("no key, address, label, idempotency key or text of a request is written in
     wrong: canary("wrong"),
     asked: canary("asked"),
     person: canary("person"),
-    browser: canary("browser")
+    browser: canary("browser"),
+    youtubeKey: YouTubeServer.KEY
   }
   const has = (secret: string): string => secrets[secret] ?? ""
 
@@ -140,6 +149,7 @@ test("no key, address, label, idempotency key or text of a request is written in
     secrets[name] = text.split("_").at(-1) ?? ""
 
   const dns = await nameServer()
+  const videos = { MILLRACE_VIDEO: "youtube", MILLRACE_YOUTUBE_URL: await videoSite(), MILLRACE_YOUTUBE_KEY: YouTubeServer.KEY }
   const person = `${has("person")}@${DOMAIN}`
   const relay = await relayTo(person)
   const host = await codeHost(has("wrong"))
@@ -149,7 +159,7 @@ test("no key, address, label, idempotency key or text of a request is written in
       ...["--code-host", host, "--map-search", `places:${await places()}`],
       ...["--payments", "manual", "--mail-domain", "inbox.example", ...SMS, "--proxy", "127.0.0.1:0", "--proxy-country", "DE"]
     ],
-    { env: { ...UNLIMITED, MILLRACE_MAIL_RELAY: relay.url, MILLRACE_MAP_SEARCH_KEY: PlacesServer.KEY } }
+    { env: { ...UNLIMITED, MILLRACE_MAIL_RELAY: relay.url, MILLRACE_MAP_SEARCH_KEY: PlacesServer.KEY, ...videos } }
   )
   const answers: Array<Answer> = []
   const send = async (path: string, options: Call = {}) => {
@@ -200,6 +210,12 @@ test("no key, address, label, idempotency key or text of a request is written in
   const submitting = { ...json(coupon), headers: { "idempotency-key": `${has("idempotencyKey")}-coupon` } }
   expect((await send("/api/v1/coupons/submit", submitting)).status).toBe(200)
   expect((await send("/api/v1/coupons/request-store", json({ domain: "wanted.example.com" }))).status).toBe(200)
+  const shown = "/api/v1/social/videosite"
+  expect((await send(`${shown}/search?q=${asked}`)).status).toBe(200)
+  expect((await send(`${shown}/search?q=${asked}&page_token=${has("wrong")}`)).status).toBe(422)
+  for (const path of ["stats", "details", "tags", "comments"]) expect((await send(`${shown}/videos/${asked}/${path}`)).status).toBe(404)
+  for (const path of ["videos", "outliers", "about"]) expect((await send(`${shown}/channels/${asked}/${path}`)).status).toBe(404)
+  expect((await send(`${shown}/playlists/${asked}`)).status).toBe(404)
   for (const path of ["limits", "activity"]) expect((await send(`/api/v1/account/${path}?${has("wrong")}`)).status).toBe(200)
   for (const path of ["", "/capabilities", "/config", "/groups"])
     expect((await send(`/api/v1/catalog${path}?${has("wrong")}`, { headers: { traceparent: has("wrong") } })).status).toBe(200)

@@ -123,6 +123,7 @@ export * as SubscriptionOperations from "./operations/Subscriptions.ts"
 export * as TempMail from "./operations/TempMail.ts"
 export * as Topics from "./operations/Topics.ts"
 export * as VerificationCodes from "./operations/Verification.ts"
+export * as Video from "./operations/Video.ts"
 export * as Amount from "./payments/Amount.ts"
 export {
   Checkout,
@@ -182,6 +183,7 @@ export {
 } from "./webhooks/WebhookSender.ts"
 export * as Webhooks from "./webhooks/Webhooks.ts"
 export { CircuitBreaker, type CircuitBreakerOptions, type CircuitStatus } from "./work/CircuitBreaker.ts"
+export { DailyQuotas, type Quota, type Standing as QuotaStanding, type Terms as QuotaTerms } from "./work/DailyQuota.ts"
 export {
   InvalidInput,
   NotFound,

@@ -2,6 +2,7 @@
 
 import {
   Coupons,
+  DailyQuotas,
   Inboxes,
   Invoices,
   Jobs,
@@ -18,6 +19,7 @@ import {
   SignIn,
   SignUps,
   Subscriptions,
+  toIso,
   Webhooks
 } from "@millrace/core"
 import { EventStore, StateStore } from "@millrace/event-sourcing"
@@ -65,6 +67,18 @@ export const Ready = Schema.Struct({
       /** The number of deliveries that wait, at the leader. */
       waiting: Schema.Int
     })
+  ),
+  /** What upstreams allow in a day, as all hosts together use it up. Absent at a host whose upstreams have no such quota. */
+  quotas: Schema.optionalKey(
+    Schema.Array(
+      Schema.Struct({
+        upstream: Schema.String,
+        /** Units. */
+        used: Schema.Int,
+        limit: Schema.Int,
+        resets_at: Schema.String
+      })
+    )
   )
 })
 export type Ready = typeof Ready.Type
@@ -123,6 +137,7 @@ const make = Effect.fnUntraced(function* (checks: ReadonlyArray<Check>, warnings
   const jobs = yield* Parts.jobs
   const webhooks = yield* Parts.webhooks
   const further = yield* Parts.further
+  const quotas = yield* quotasOf
 
   const looked = Effect.gen(function* () {
     const ofJobs = yield* jobs
@@ -136,6 +151,7 @@ const make = Effect.fnUntraced(function* (checks: ReadonlyArray<Check>, warnings
     const { ofHolds, ofJobs, ofWebhooks, parts } = yield* looked
     const asked = yield* Effect.forEach([...stores, ...checks], (check) => check, { concurrency: "unbounded" })
     const reasons = [...asked, ...parts.flatMap(Parts.troublesOf)].filter((reason) => reason !== undefined)
+    const ofQuotas = yield* quotas
     const ready: Ready = {
       status: reasons.length === 0 ? "ready" : "not_ready",
       reasons,
@@ -144,11 +160,17 @@ const make = Effect.fnUntraced(function* (checks: ReadonlyArray<Check>, warnings
       unsaved: ledger.unsaved(),
       recovery: { leader: ofHolds.leader, caught_up: ofHolds.projection.caughtUp, failing: ofHolds.failing.length },
       ...(ofJobs.jobs === undefined ? {} : { jobs: ofJobs.jobs }),
-      ...(ofWebhooks.webhooks === undefined ? {} : { webhooks: ofWebhooks.webhooks })
+      ...(ofWebhooks.webhooks === undefined ? {} : { webhooks: ofWebhooks.webhooks }),
+      ...(ofQuotas.length === 0 ? {} : { quotas: ofQuotas })
     }
     return ready
   })
   return Readiness.of({ report, projections: Effect.map(looked, ({ parts }) => parts.flatMap(Parts.projectionsOf)) })
+})
+
+const quotasOf = Effect.map(Effect.serviceOption(DailyQuotas), (service) => {
+  const standings = Option.match(service, { onNone: () => Effect.succeed([]), onSome: ({ standings }) => standings })
+  return Effect.map(standings, (all) => all.map(({ resetsAt, ...quota }) => ({ ...quota, resets_at: toIso(resetsAt) })))
 })
 
 /** Whether each store answers reads, then whether it takes writes; and whether this host's clock is right. */

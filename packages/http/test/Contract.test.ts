@@ -38,6 +38,15 @@ const PRICES: Readonly<Record<string, number>> = {
   "codeHost.searchRepositories": 500,
   "codeHost.activity": 500,
   "codeHost.repository": 500,
+  "video.stats": 500,
+  "video.channelVideos": 500,
+  "video.outliers": 1_000,
+  "video.search": 500,
+  "video.comments": 1_000,
+  "video.about": 500,
+  "video.playlist": 300,
+  "video.tags": 500,
+  "video.details": 1_000,
   "test.work": 2_000
 }
 

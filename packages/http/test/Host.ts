@@ -37,7 +37,8 @@ import {
   StoreCatalog,
   UpstreamNotConfigured,
   UpstreamUnavailable,
-  Vault
+  Vault,
+  Video
 } from "@millrace/core"
 import { EventStore, MemoryEventStore, MemoryStateStore, type StateStore } from "@millrace/event-sourcing"
 import { BundledTopicLibrary, DnsEmailValidator, SharpImageInspector } from "@millrace/upstreams"
@@ -120,6 +121,20 @@ const readers = Layer.mergeAll(
     products: () => Effect.succeed({ data: dataOf(StoreCatalog.read).products, cache: "miss" })
   }))
 )
+
+const shown = <A>(operation: { readonly key: string; readonly example?: { readonly data: A } }) =>
+  Effect.sync(() => ({ data: dataOf(operation), cache: "miss" as const }))
+
+/** Public data of videos as the document's examples have it, whatever is asked. */
+const videos = Layer.succeed(Video.VideoSite, {
+  configured: Effect.void,
+  video: () => shown(Video.details),
+  channel: () => shown(Video.about),
+  channelVideos: () => shown(Video.channelVideos),
+  search: () => shown(Video.search),
+  playlist: () => shown(Video.playlist),
+  comments: () => shown(Video.comments)
+})
 
 /** Inboxes at a domain to which no mail comes. */
 const mail = Millrace.inboxes({ domain: "mail.example.com" }).pipe(
@@ -329,6 +344,7 @@ export const services = ({
         Layer.provideMerge(DnsEmailValidator.layer, names),
         images,
         readers,
+        videos,
         Layer.provideMerge(speech, Bench.layer),
         sms,
         mail,

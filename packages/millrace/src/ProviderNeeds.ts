@@ -8,7 +8,8 @@ const NEEDS: Readonly<Record<string, string>> = {
   payments: "MILLRACE_PAYMENTS",
   proxy: "MILLRACE_PROXY or MILLRACE_SOCKS at some host",
   speech: "MILLRACE_SPEECH",
-  "verification codes": "MILLRACE_SMS_NUMBERS"
+  "verification codes": "MILLRACE_SMS_NUMBERS",
+  video: "MILLRACE_VIDEO and MILLRACE_YOUTUBE_KEY"
 }
 
 /** An operation without its provider. */

@@ -1,5 +1,5 @@
 /** Upstreams that need a provider: which of them, and where, by settings. Without one, an operation answers that it is not set up. */
-import { CodeHost, Image, Leads, Pace, Speech } from "@millrace/core"
+import { CodeHost, DailyQuotas, Image, Leads, Pace, Speech, Video } from "@millrace/core"
 import type { StateStore } from "@millrace/event-sourcing"
 import {
   Automatic1111ImageGenerator,
@@ -10,7 +10,8 @@ import {
   OpenAiImageGenerator,
   OpenAiSpeechSynthesizer,
   OsmMapSearch,
-  PlacesMapSearch
+  PlacesMapSearch,
+  YouTubeVideoSite
 } from "@millrace/upstreams"
 import { Config, Effect, Layer, Option } from "effect"
 import { CommandFailed, fail } from "./Failure.ts"
@@ -46,12 +47,16 @@ const contactOf = (text: string) => (/^[\x21-\x7e]{3,200}$/u.test(text) && !/[()
 const PLACES = "places"
 const mapSearchOf = (text: string) => provider([PLACES, "osm"])(text === PLACES ? `${PLACES}:https://places.googleapis.com` : text)
 
+const YOUTUBE = "youtube"
+const videoOf = (text: string) => (text === YOUTUBE ? YOUTUBE : undefined)
+
 const SPEECH = "espeak, or such as openai:https://api.openai.com/v1"
 const IMAGES = "such as openai:https://api.openai.com/v1"
 const MAP_SEARCH = "places, or such as osm:https://nominatim.openstreetmap.org"
 const OVERPASS = "such as https://overpass-api.de/api"
 const CONTACT = "an e-mail address or a page"
 const CODE_HOST = "off, or such as https://api.github.com"
+const VIDEO = "youtube"
 const TRANSLATE = "such as https://libretranslate.com"
 
 export const flags = {
@@ -90,7 +95,12 @@ export const flags = {
     metavar: "contact",
     parse: contactOf,
     expected: CONTACT
-  })
+  }),
+  video: Setting.optional(
+    "video",
+    "Provider of videos: youtube, the YouTube Data API, with MILLRACE_YOUTUBE_KEY; MILLRACE_YOUTUBE_QUOTA says how many units a day it has, 10000 when left out, and MILLRACE_YOUTUBE_URL where it is",
+    { metavar: "youtube", parse: videoOf, expected: VIDEO }
+  )
 }
 
 export interface Choice {
@@ -101,6 +111,7 @@ export interface Choice {
   readonly mapSearch: Option.Option<Provider<typeof PLACES | "osm">>
   readonly overpass: Option.Option<URL>
   readonly mapSearchContact: Option.Option<string>
+  readonly video: Option.Option<typeof YOUTUBE>
 }
 
 /** The providers that a host of the library names, in the words of the command line. */
@@ -112,7 +123,8 @@ export const choiceOf = ({
   mapSearchContact,
   overpass,
   speech,
-  translate
+  translate,
+  video
 }: Words): Effect.Effect<Choice, CommandFailed> => {
   const one = <A>(option: string, text: string | undefined, parse: (text: string) => A | undefined, expected: string) => {
     if (text === undefined) return Effect.succeed(Option.none<A>())
@@ -130,7 +142,8 @@ export const choiceOf = ({
     codeHost: one("codeHost", codeHost, codeHostOf, CODE_HOST),
     mapSearch: one("mapSearch", mapSearch, mapSearchOf, MAP_SEARCH),
     overpass: one("overpass", overpass, addressOf, OVERPASS),
-    mapSearchContact: one("mapSearchContact", mapSearchContact, contactOf, CONTACT)
+    mapSearchContact: one("mapSearchContact", mapSearchContact, contactOf, CONTACT),
+    video: one("video", video, videoOf, VIDEO)
   })
 }
 
@@ -142,6 +155,7 @@ interface Words {
   readonly mapSearch?: string
   readonly overpass?: string
   readonly mapSearchContact?: string
+  readonly video?: string
   readonly dnsServers?: ReadonlyArray<string>
 }
 
@@ -165,7 +179,8 @@ export const byEnvironment = Effect.all({
   codeHost: byVariable("MILLRACE_CODE_HOST", codeHostOf, CODE_HOST),
   mapSearch: byVariable("MILLRACE_MAP_SEARCH", mapSearchOf, MAP_SEARCH),
   overpass: byVariable("MILLRACE_OVERPASS", addressOf, OVERPASS),
-  mapSearchContact: byVariable("MILLRACE_MAP_SEARCH_CONTACT", contactOf, CONTACT)
+  mapSearchContact: byVariable("MILLRACE_MAP_SEARCH_CONTACT", contactOf, CONTACT),
+  video: byVariable("MILLRACE_VIDEO", videoOf, VIDEO)
 })
 
 const keyOf = (variable: string) =>
@@ -236,7 +251,29 @@ const mapSearch = Effect.fnUntraced(function* ({ mapSearch: choice, mapSearchCon
   return OsmMapSearch.layer({ nominatim: url, contact: mapSearchContact.value, ...more }).pipe(Layer.provide(Pace.layer))
 })
 
-type Provided = CodeHost.CodeHost | Image.ImageGenerator | Image.Translator | Leads.MapSearch | Speech.SpeechSynthesizer
+const YOUTUBE_URL = Config.String("MILLRACE_YOUTUBE_URL").pipe(Config.option)
+const YOUTUBE_QUOTA = Config.Int("MILLRACE_YOUTUBE_QUOTA").pipe(Config.option)
+
+const video = Effect.fnUntraced(function* (choice: Choice["video"]) {
+  if (Option.isNone(choice)) return Video.VideoSite.unconfigured
+  const { apiKey } = yield* keyOf("MILLRACE_YOUTUBE_KEY")
+  if (apiKey === undefined) return yield* fail("youtube needs a key of the YouTube Data API: set MILLRACE_YOUTUBE_KEY")
+  const url = Option.getOrUndefined(yield* YOUTUBE_URL)
+  const baseUrl = url === undefined ? undefined : translatorOf(url)
+  if (url !== undefined && baseUrl === undefined) return yield* fail("MILLRACE_YOUTUBE_URL is no http or https address")
+  const dailyQuota = Option.getOrUndefined(yield* YOUTUBE_QUOTA)
+  if (dailyQuota !== undefined && dailyQuota < 1) return yield* fail("MILLRACE_YOUTUBE_QUOTA must be the units of a day: at least 1")
+  return YouTubeVideoSite.layer({ apiKey, ...(baseUrl && { baseUrl }), ...(dailyQuota === undefined ? {} : { dailyQuota }) })
+})
+
+type Provided =
+  | CodeHost.CodeHost
+  | DailyQuotas
+  | Image.ImageGenerator
+  | Image.Translator
+  | Leads.MapSearch
+  | Speech.SpeechSynthesizer
+  | Video.VideoSite
 
 /** The state store keeps the pace of requests that some providers ask for. */
 export const layer = (choice: Choice): Layer.Layer<Provided, CommandFailed | Config.ConfigError, StateStore.StateStore> =>
@@ -245,5 +282,6 @@ export const layer = (choice: Choice): Layer.Layer<Provided, CommandFailed | Con
     Layer.unwrap(images(choice.images)),
     Layer.unwrap(translator(choice.translate)),
     Layer.unwrap(codeHost(choice.codeHost)),
-    Layer.unwrap(mapSearch(choice))
-  )
+    Layer.unwrap(mapSearch(choice)),
+    Layer.unwrap(video(choice.video))
+  ).pipe(Layer.provideMerge(DailyQuotas.layer))

@@ -14,7 +14,8 @@ import type {
   SmsReceiver,
   Speech,
   StoreCatalog,
-  Topics
+  Topics,
+  Video
 } from "@millrace/core"
 import { Api } from "@millrace/http"
 import {
@@ -66,6 +67,7 @@ type Upstreams =
   | Speech.SpeechSynthesizer
   | StoreCatalog.StoreCatalogs
   | Topics.TopicLibrary
+  | Video.VideoSite
 
 /** `sms`: what receives text messages. An operation whose upstream is missing here does not compile where it is served. */
 export const layer = <Needs>(

@@ -31,6 +31,7 @@ import * as Subscriptions from "./Subscriptions.ts"
 import * as TempMail from "./TempMail.ts"
 import * as Topics from "./Topics.ts"
 import * as Verification from "./Verification.ts"
+import * as Video from "./Video.ts"
 
 /** Operations that share a tag of the document and a scope of API keys. */
 export interface Group<Members extends ReadonlyArray<Operation.Any>> {
@@ -115,6 +116,17 @@ export const groups = {
     Selectors.find
   ]),
   verification: group("Verification codes that arrive at public phone numbers of this host. For testing only.", [Verification.wait]),
+  video: group("Public data of a platform that shows videos.", [
+    Video.stats,
+    Video.channelVideos,
+    Video.outliers,
+    Video.search,
+    Video.comments,
+    Video.about,
+    Video.playlist,
+    Video.tags,
+    Video.details
+  ]),
   proxies: group("Proxy sessions, and where there are nodes.", [Proxies.locations, Proxies.createSession]),
   readers: group("Public data of other platforms.", [
     StoreCatalog.read,

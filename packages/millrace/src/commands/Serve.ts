@@ -139,7 +139,8 @@ const domainLayer = (settings: Settings) => {
     rateLimit,
     speech,
     store,
-    translate
+    translate,
+    video
   } = settings
   const { operations, groups } = Upstreams.api
   const calls = Millrace.layer({
@@ -164,7 +165,7 @@ const domainLayer = (settings: Settings) => {
         {
           binFile: Option.getOrUndefined(binFile),
           dnsServers: Option.getOrUndefined(dnsServers),
-          providers: { speech, images, translate, codeHost, mapSearch, overpass, mapSearchContact },
+          providers: { speech, images, translate, codeHost, mapSearch, overpass, mapSearchContact, video },
           mail: { smtp: settings.smtp, mailDomain: settings.mailDomain, smtpTls: settings.smtpTls }
         },
         SmsSettings.receiver(settings)

@@ -48,7 +48,8 @@ const PROVIDERS: Readonly<Record<string, string>> = {
   images: 'providers: { images: "openai:URL", imagesKey }, or with automatic1111:URL or comfyui:URL#CHECKPOINT',
   translation: 'providers: { translate: "https://…" }, the address of a LibreTranslate server',
   "code hosting": 'providers: { codeHost: "https://api.github.com" }, or leave it out',
-  "map search": 'providers: { mapSearch: "places", mapSearchKey }, or { mapSearch: "osm:URL", mapSearchContact, overpass }'
+  "map search": 'providers: { mapSearch: "places", mapSearchKey }, or { mapSearch: "osm:URL", mapSearchContact, overpass }',
+  video: 'providers: { video: "youtube" }, with youtubeKey'
 }
 
 const sentenceOf = (failure: Tagged & { readonly field?: unknown; readonly upstream?: unknown }, money: Money.Money): string => {

@@ -210,7 +210,7 @@ const givenKey = Effect.flatMap(MasterKeyFile.byEnvironment, (key) =>
 
 /** The options that are settings of the command line too. They go before those of the environment. */
 const settingsLayer = ({ masterKey, providers = {} }: Settings) => {
-  const { codeHostToken, imagesKey, mapSearchKey, speechKey, translateKey } = providers
+  const { codeHostToken, imagesKey, mapSearchKey, speechKey, translateKey, youtubeKey } = providers
   const layer = (key: string | undefined) => {
     const given = Object.entries({
       MILLRACE_MASTER_KEY: key,
@@ -218,7 +218,8 @@ const settingsLayer = ({ masterKey, providers = {} }: Settings) => {
       MILLRACE_SPEECH_KEY: speechKey,
       MILLRACE_TRANSLATE_KEY: translateKey,
       MILLRACE_CODE_HOST_TOKEN: codeHostToken,
-      MILLRACE_MAP_SEARCH_KEY: mapSearchKey
+      MILLRACE_MAP_SEARCH_KEY: mapSearchKey,
+      MILLRACE_YOUTUBE_KEY: youtubeKey
     }).filter(([, value]) => value !== undefined)
     return ConfigProvider.layer(ConfigProvider.orElse(ConfigProvider.fromUnknown(Object.fromEntries(given)), ConfigProvider.fromEnv()))
   }

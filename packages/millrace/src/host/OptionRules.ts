@@ -29,6 +29,8 @@ const PROVIDERS: Given.Rules = {
   mapSearchKey: Given.text("the key as text"),
   mapSearchContact: Given.text("an e-mail address or a page"),
   overpass: Given.text("the address of an Overpass server"),
+  video: Given.text("youtube"),
+  youtubeKey: Given.text("the key as text"),
   binFile: Given.text("the path of a CSV file"),
   dnsServers: Given.texts('an array such as ["9.9.9.9"]')
 }

@@ -152,6 +152,9 @@ export interface Providers {
   readonly mapSearchContact?: string
   /** The address of an Overpass server, which tells more of what the Nominatim server finds. */
   readonly overpass?: string
+  /** `youtube`: the YouTube Data API, with a key. */
+  readonly video?: string
+  readonly youtubeKey?: string
   /** A CSV of BIN ranges: `bin,scheme,type,brand,country,bank`. Without one, a lookup tells only scheme and brand. */
   readonly binFile?: string
   /** Name servers, such as `9.9.9.9` or `[2001:db8::1]:5353`: those of the system by default. */
