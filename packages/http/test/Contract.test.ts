@@ -26,6 +26,7 @@ const PRICES: Readonly<Record<string, number>> = {
   "bin.lookup": 500,
   "dns.resolve": 500,
   "topics.list": 100,
+  "coupons.search": 500,
   "prices.history": 500,
   "email.validate": 1_000,
   "email.validateBatch": 600,
