@@ -42,6 +42,7 @@ import { Payments } from "./payments/Payments.ts"
 import { PaymentUpkeep } from "./payments/PaymentUpkeep.ts"
 import { type SubscriptionOptions, Subscriptions } from "./payments/Subscriptions.ts"
 import { SubscriptionUpkeep } from "./payments/SubscriptionUpkeep.ts"
+import { CatalogPrices } from "./prices/CatalogPrices.ts"
 import { PriceObservations } from "./prices/PriceObservations.ts"
 import { ProxyNodes } from "./proxies/ProxyNodes.ts"
 import { ProxySessions, type SessionsOptions } from "./proxies/ProxySessions.ts"
@@ -140,7 +141,7 @@ export const layer = <Op extends Operation.Any>(options: MillraceOptions<Op>) =>
         ProxySessions.layer(options.proxies),
         ProxyNodes.layer,
         Coupons.layer(options.coupons),
-        PriceObservations.layer,
+        CatalogPrices.layer.pipe(Layer.provideMerge(PriceObservations.layer)),
         InvoiceBook.layer,
         Subscriptions.layer(options.payments).pipe(Layer.provideMerge(Checkout.layer(options.payments)))
       )

@@ -35,9 +35,17 @@ describe("the simulator finds no violation under all faults", () => {
     )
   }
 
-  // In other runs few payments live long enough to be disputed
+  const OF_PAYMENTS = [
+    ...["Requested", "Begun", "Authorized", "Captured", "Failed", "Refunded", "RefundFailed", "Disputed", "DisputeWon", "DisputeLost"].map(
+      (event) => `Payment${event}`
+    ),
+    ...["InvoiceIssued", "CreditNoteIssued"]
+  ]
+
+  // In other runs few payments live long enough to be disputed; which seeds have all kinds of events changes with the code
   test("nor where most steps concern payments", async () => {
-    for (let seed = FIRST; seed < FIRST + 9 * SOAK; seed++) {
+    const isMet = () => OF_PAYMENTS.every((event) => event in stats)
+    for (let seed = FIRST; seed < FIRST + 6 * SOAK || (!isMet() && seed < FIRST + 20 * SOAK); seed++) {
       const { stats: met } = await simulate(seed, { steps: 60, payments: 0.8 })
       for (const [what, times] of Object.entries(met)) stats[what] = (stats[what] ?? 0) + times
     }
@@ -90,20 +98,7 @@ describe("the simulator finds no violation under all faults", () => {
   })
 
   test("and every kind of event of payments", () => {
-    const events = [
-      "Requested",
-      "Begun",
-      "Authorized",
-      "Captured",
-      "Failed",
-      "Refunded",
-      "RefundFailed",
-      "Disputed",
-      "DisputeWon",
-      "DisputeLost"
-    ]
-    expect(Object.keys(stats)).toEqual(expect.arrayContaining(events.map((event) => `Payment${event}`)))
-    expect(Object.keys(stats)).toEqual(expect.arrayContaining(["InvoiceIssued", "CreditNoteIssued"]))
+    expect(Object.keys(stats)).toEqual(expect.arrayContaining(OF_PAYMENTS))
   })
 
   test("and every kind of event and end of jobs", () => {
@@ -312,9 +307,12 @@ describe("a simulation that fails", () => {
 })
 
 describe("jobs at two hosts, with one planned fault", () => {
-  /** Jobs and other calls at two hosts: jobs succeed, fail, and are cancelled. */
+  /** Jobs and other calls at two hosts: jobs succeed, fail, and are cancelled. Which seeds make such a day changes with the code. */
+  const SEED = 260
+  const KINDS = ["JobAccepted", "JobLeaseExtended", "JobProgressed", "JobSucceeded", "JobFailed", "JobCancelled"]
+  let seed = SEED
   const day = (faults: Partial<Faults>) =>
-    simulate(260, {
+    simulate(seed, {
       steps: 17,
       hosts: 2,
       ...{ opens: 0, webhooks: 0, inboxes: 0, codes: 0, proxies: 0, payments: 0 },
@@ -328,10 +326,9 @@ describe("jobs at two hosts, with one planned fault", () => {
   }
 
   test("are more than 50 appends long, of every kind of event", async () => {
-    const made = await appends()
-    expect(made.length).toBeGreaterThan(50)
-    for (const event of ["JobAccepted", "JobLeaseExtended", "JobProgressed", "JobSucceeded", "JobFailed", "JobCancelled"])
-      expect(made.some((append) => append.includes(event))).toBe(true)
+    const isDay = (made: ReadonlyArray<string>) => made.length > 50 && KINDS.every((event) => made.some((append) => append.includes(event)))
+    while (!isDay(await appends()) && seed < SEED + 40) seed++
+    expect(isDay(await appends())).toBe(true)
   })
 
   /** One of them for each place, in turn; all of them with `MILLRACE_SOAK`. */

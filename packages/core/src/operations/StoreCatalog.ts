@@ -1,5 +1,6 @@
 /** The public catalog of an online shop whose platform publishes it at `/products.json`, as Shopify's does. */
 import { BigDecimal, Context, Effect, Schema } from "effect"
+import { CatalogPrices } from "../prices/CatalogPrices.ts"
 import * as Operation from "../work/Operation.ts"
 import { InvalidInput, type NotFound, type UpstreamUnavailable } from "../work/OperationError.ts"
 import { LAST_PAGE } from "./CommonLimits.ts"
@@ -148,6 +149,8 @@ export const read = Operation.make("storeCatalog.read", {
   run: Effect.fnUntraced(function* ({ domain: given, limit = LIMIT, page = 1 }) {
     const domain = domainName(given) ?? given
     const { cache, data } = yield* StoreCatalogs.use((catalogs) => catalogs.products({ domain, limit, page }))
+    // What was kept is yesterday's price, perhaps
+    if (cache === "miss") yield* CatalogPrices.use((prices) => prices.read(domain, data))
     return { data: catalogOf(domain, data), cache }
   }),
   example: {

@@ -1,0 +1,69 @@
+/**
+ * What a catalog that was read tells of prices. It is recorded behind the answer, so that the caller does not wait for it: a price is written
+ * once a day at most, and a catalog that is not recorded now is with its next reading.
+ */
+import { Context, Effect, Layer, Queue } from "effect"
+import { getDomain } from "tldts"
+import { type Observation, PriceObservations } from "./PriceObservations.ts"
+
+/** Of a product, what its prices need. */
+export interface CatalogProduct {
+  /** The product is at `/products/{handle}`. */
+  readonly handle: string
+  readonly variants: ReadonlyArray<{
+    readonly id: number
+    /** An exact decimal. */
+    readonly price: string
+    readonly sku: string | null
+  }>
+}
+
+/** Catalogs that wait to be recorded, at most. Further ones are left out. */
+const CATALOGS = 100
+
+/** The exact decimal that is less. Both have no sign and no exponent. */
+const lesser = (a: string, b: string): string => (compare(a, b) <= 0 ? a : b)
+
+const compare = (a: string, b: string): number => {
+  const [[wholeA = "", partA = ""], [wholeB = "", partB = ""]] = [a.split("."), b.split(".")]
+  const difference = BigInt(wholeA + partA.padEnd(6, "0")) - BigInt(wholeB + partB.padEnd(6, "0"))
+  return difference < 0n ? -1 : difference > 0n ? 1 : 0
+}
+
+/**
+ * Each variant under its id and its SKU, and the product under its address at the price of its cheapest variant. The store is the registrable
+ * domain, as it is for a caller who names a product by its URL.
+ */
+export const observationsOf = (domain: string, products: ReadonlyArray<CatalogProduct>): ReadonlyArray<Observation> => {
+  const store_id = getDomain(domain, { allowPrivateDomains: true }) ?? domain
+  return products.flatMap(({ handle, variants }) => {
+    const each = variants.map(({ id, price, sku }) => ({
+      names: [{ variant_id: String(id), store_id }, ...(sku === null || sku === "" ? [] : [{ sku, store_id }])],
+      price,
+      currency: null
+    }))
+    if (variants.length === 0) return each
+    const cheapest = variants.map(({ price }) => price).reduce(lesser)
+    return [...each, { names: [{ url: `https://${domain}/products/${handle}` }], price: cheapest, currency: null }]
+  })
+}
+
+const make = Effect.gen(function* () {
+  const prices = yield* PriceObservations
+  const queue = yield* Effect.acquireRelease(Queue.dropping<ReadonlyArray<Observation>>(CATALOGS), Queue.shutdown)
+  const recorded = (observations: ReadonlyArray<Observation>) =>
+    Effect.catchCause(prices.record(observations), (cause) => Effect.logWarning("The prices of a catalog were not recorded", cause))
+  yield* Effect.forkScoped(Effect.forever(Effect.flatMap(Queue.take(queue), recorded)))
+  return {
+    /** Records the prices of a catalog that was read just now, soon. */
+    read: (domain: string, products: ReadonlyArray<CatalogProduct>): Effect.Effect<void> =>
+      Effect.sync(() => void Queue.offerUnsafe(queue, observationsOf(domain, products)))
+  }
+})
+
+export class CatalogPrices extends Context.Service<
+  CatalogPrices,
+  { readonly read: (domain: string, products: ReadonlyArray<CatalogProduct>) => Effect.Effect<void> }
+>()("@millrace/core/prices/CatalogPrices") {
+  static readonly layer: Layer.Layer<CatalogPrices, never, PriceObservations> = Layer.effect(this, make)
+}
