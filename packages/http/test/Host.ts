@@ -340,6 +340,7 @@ export const services = ({
       Layer.mergeAll(
         grammar,
         bins,
+        BundledSelectorLibrary.layer,
         BundledTopicLibrary.layer,
         Layer.provideMerge(DnsEmailValidator.layer, names),
         images,
