@@ -41,7 +41,7 @@ import {
   Video
 } from "@millrace/core"
 import { EventStore, MemoryEventStore, MemoryStateStore, type StateStore } from "@millrace/event-sourcing"
-import { BundledTopicLibrary, DnsEmailValidator, SharpImageInspector } from "@millrace/upstreams"
+import { BundledSelectorLibrary, BundledTopicLibrary, DnsEmailValidator, SharpImageInspector } from "@millrace/upstreams"
 import { Cause, Context, Deferred, Effect, Layer, Logger, Redacted, References, Schema, type Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { test } from "vitest"
