@@ -7,6 +7,10 @@ test("an operation has a circuit exactly if it asks a provider", () => {
   const guarded = Standard.operations.filter((operation) => operation.local !== true).map(({ key }) => key)
   expect(guarded.toSorted()).toEqual([
     "bin.lookup",
+    "codeHost.activity",
+    "codeHost.repository",
+    "codeHost.searchRepositories",
+    "codeHost.user",
     "dns.resolve",
     "email.validate",
     "email.validateBatch",
@@ -14,8 +18,19 @@ test("an operation has a circuit exactly if it asks a provider", () => {
     "grammar.check",
     "image.edit",
     "image.generate",
+    "leads.search",
     "speech.synthesize",
     "speech.voices",
-    "topics.list"
+    "storeCatalog.read",
+    "topics.list",
+    "video.about",
+    "video.channelVideos",
+    "video.comments",
+    "video.details",
+    "video.outliers",
+    "video.playlist",
+    "video.search",
+    "video.stats",
+    "video.tags"
   ])
 })
