@@ -3,7 +3,7 @@
  * its end for each call. So a key that another process issued or revoked counts at once.
  */
 import { Aggregate, type EventStore, Projection, type StateStore } from "@millrace/event-sourcing"
-import { Context, Effect, HashMap, Layer, Option, type Redacted, Schema } from "effect"
+import { Context, Effect, HashMap, Layer, type Redacted, Schema } from "effect"
 import { newKeyId } from "../Ids.ts"
 import * as Decisions from "../ledger/Decisions.ts"
 import { Ledger } from "../ledger/Ledger.ts"
@@ -12,6 +12,7 @@ import type { Timestamp } from "../Timestamp.ts"
 import { RandomBytes } from "../vault/RandomBytes.ts"
 import { ofAccount, Vault, type VaultFailure } from "../vault/Vault.ts"
 import * as ApiKey from "./ApiKey.ts"
+import * as ByAccount from "./ByAccount.ts"
 
 /** There is no key, or it is malformed, unknown, wrong, revoked, expired, or of a closed account. */
 export class Unauthorized extends Schema.TaggedError<Unauthorized>()("Unauthorized", {}) {
@@ -118,7 +119,7 @@ const Listed = Schema.Struct({
 /** All keys by id, and the ids of each account's, oldest first. */
 const Keys = Schema.Struct({
   keys: Schema.HashMap(Schema.String, Listed),
-  accounts: Schema.HashMap(Schema.String, Schema.Array(Schema.String))
+  accounts: ByAccount.ByAccount
 })
 type Keys = typeof Keys.Type
 
@@ -126,11 +127,11 @@ export const keysByAccount: Projection.Definition<Keys> = {
   name: "keysByAccount",
   version: 2,
   state: Keys,
-  initial: () => ({ keys: HashMap.empty(), accounts: HashMap.empty() }),
+  initial: () => ({ keys: HashMap.empty(), accounts: ByAccount.empty }),
   ...Projection.of<Keys, ApiKey.ApiKeyEvent>(ApiKey.ApiKey, {
     ApiKeyIssued: ({ accountId, scopes, expiresAt, sealedLabel }, { at, id: keyId }, { accounts, keys }) => ({
       keys: HashMap.set(keys, keyId, { scopes, issuedAt: at, expiresAt, revokedAt: null, sealedLabel }),
-      accounts: HashMap.modifyAt(accounts, accountId, (ids) => Option.some([...Option.getOrElse(ids, () => []), keyId]))
+      accounts: ByAccount.add(accounts, accountId, keyId)
     }),
     ApiKeyRevoked: (_, { at, id: keyId }, { accounts, keys }) => ({
       keys: HashMap.modify(keys, keyId, (key) => ({ ...key, revokedAt: at })),
@@ -193,7 +194,7 @@ const make = Effect.gen(function* () {
 
   const list = Effect.fn("KeyRing.list")(function* (accountId: string) {
     const { state } = yield* listing.caughtUp()
-    const listed = Option.getOrElse(HashMap.get(state.accounts, accountId), () => [])
+    const listed = ByAccount.idsOf(state.accounts, accountId)
     return yield* Effect.forEach(
       listed.map((keyId) => ({ keyId, ...HashMap.getUnsafe(state.keys, keyId) })),
       ({ sealedLabel, ...key }) => Effect.map(labelOf(accountId, sealedLabel), (label): ListedKey => ({ ...key, label }))

@@ -10,6 +10,7 @@ import * as Metrics from "../observability/Metrics.ts"
 import type { Timestamp } from "../Timestamp.ts"
 import { RandomBytes } from "../vault/RandomBytes.ts"
 import { ofAccount, Vault, type VaultFailure } from "../vault/Vault.ts"
+import * as ByAccount from "./ByAccount.ts"
 import * as Passkey from "./Passkey.ts"
 import * as PasskeyChallenge from "./PasskeyChallenge.ts"
 
@@ -113,7 +114,7 @@ const Listed = Schema.Struct({
 /** The passkeys by id, and the ids of each account's, oldest first. */
 const All = Schema.Struct({
   passkeys: Schema.HashMap(Schema.String, Listed),
-  accounts: Schema.HashMap(Schema.String, Schema.Array(Schema.String))
+  accounts: ByAccount.ByAccount
 })
 type All = typeof All.Type
 
@@ -121,11 +122,11 @@ export const passkeysByAccount: Projection.Definition<All> = {
   name: "passkeysByAccount",
   version: 1,
   state: All,
-  initial: () => ({ passkeys: HashMap.empty(), accounts: HashMap.empty() }),
+  initial: () => ({ passkeys: HashMap.empty(), accounts: ByAccount.empty }),
   ...Projection.of<All, Passkey.PasskeyEvent>(Passkey.Passkey, {
     PasskeyAdded: ({ accountId, sealedCredential }, { at, id }, { accounts, passkeys }) => ({
       passkeys: HashMap.set(passkeys, id, { accountId, sealedCredential, addedAt: at, usedAt: null }),
-      accounts: HashMap.modifyAt(accounts, accountId, (ids) => Option.some([...Option.getOrElse(ids, () => []), id]))
+      accounts: ByAccount.add(accounts, accountId, id)
     }),
     PasskeyUsed: (_, { at, id }, { accounts, passkeys }) => ({
       passkeys: HashMap.modify(passkeys, id, (passkey) => ({ ...passkey, usedAt: at })),
@@ -133,19 +134,13 @@ export const passkeysByAccount: Projection.Definition<All> = {
     }),
     PasskeyRemoved: (_, { id }, { accounts, passkeys }) => ({
       passkeys: HashMap.remove(passkeys, id),
-      accounts: without(accounts, HashMap.get(passkeys, id), id)
+      accounts: Option.match(HashMap.get(passkeys, id), {
+        onNone: () => accounts,
+        onSome: ({ accountId }) => ByAccount.remove(accounts, accountId, id)
+      })
     })
   })
 }
-
-/** An account without passkeys leaves no entry. */
-const without = (accounts: All["accounts"], passkey: Option.Option<typeof Listed.Type>, id: string): All["accounts"] =>
-  Option.isNone(passkey)
-    ? accounts
-    : HashMap.modifyAt(accounts, passkey.value.accountId, (ids) => {
-        const left = Option.getOrElse(ids, () => []).filter((other) => other !== id)
-        return left.length === 0 ? Option.none() : Option.some(left)
-      })
 
 // the service
 
@@ -185,12 +180,11 @@ const make = Effect.gen(function* () {
 
   const list: Passkeys["Service"]["list"] = Effect.fn("Passkeys.list")(function* (accountId) {
     const { state } = yield* listing.caughtUp()
-    const ids = Option.getOrElse(HashMap.get(state.accounts, accountId), () => [])
-    const listed = yield* Effect.forEach(ids, (passkeyId) => {
+    const ids = ByAccount.idsOf(state.accounts, accountId)
+    return yield* Effect.forEach(ids, (passkeyId) => {
       const { addedAt, sealedCredential, usedAt } = HashMap.getUnsafe(state.passkeys, passkeyId)
       return Effect.map(opened(accountId, sealedCredential), (credential): ListedPasskey => ({ ...credential, passkeyId, addedAt, usedAt }))
     })
-    return listed
   })
 
   /**

@@ -12,6 +12,7 @@ import type { Timestamp } from "../Timestamp.ts"
 import { RandomBytes } from "../vault/RandomBytes.ts"
 import { ofAccount, Vault, type VaultFailure } from "../vault/Vault.ts"
 import type * as ApiKey from "./ApiKey.ts"
+import * as ByAccount from "./ByAccount.ts"
 import { Unauthorized } from "./KeyRing.ts"
 import * as Session from "./Session.ts"
 import * as Token from "./Token.ts"
@@ -125,7 +126,7 @@ const Listed = Schema.Struct({
 /** The open sessions by id, and the ids of each account's, oldest first. */
 const Open = Schema.Struct({
   sessions: Schema.HashMap(Schema.String, Listed),
-  accounts: Schema.HashMap(Schema.String, Schema.Array(Schema.String))
+  accounts: ByAccount.ByAccount
 })
 type Open = typeof Open.Type
 
@@ -133,11 +134,11 @@ export const sessionsByAccount: Projection.Definition<Open> = {
   name: "sessionsByAccount",
   version: 1,
   state: Open,
-  initial: () => ({ sessions: HashMap.empty(), accounts: HashMap.empty() }),
+  initial: () => ({ sessions: HashMap.empty(), accounts: ByAccount.empty }),
   ...Projection.of<Open, Session.SessionEvent>(Session.Session, {
     SessionOpened: ({ accountId, expiresAt, idleAt, proof, sealedClient }, { at, id }, { accounts, sessions }) => ({
       sessions: HashMap.set(sessions, id, { accountId, proof, openedAt: at, usedAt: at, idleAt, expiresAt, sealedClient }),
-      accounts: HashMap.modifyAt(accounts, accountId, (ids) => Option.some([...Option.getOrElse(ids, () => []), id]))
+      accounts: ByAccount.add(accounts, accountId, id)
     }),
     SessionUsed: ({ idleAt }, { at, id }, { accounts, sessions }) => ({
       sessions: HashMap.modify(sessions, id, (session) => ({ ...session, idleAt, usedAt: at })),
@@ -145,19 +146,13 @@ export const sessionsByAccount: Projection.Definition<Open> = {
     }),
     SessionEnded: (_, { id }, { accounts, sessions }) => ({
       sessions: HashMap.remove(sessions, id),
-      accounts: without(accounts, HashMap.get(sessions, id), id)
+      accounts: Option.match(HashMap.get(sessions, id), {
+        onNone: () => accounts,
+        onSome: ({ accountId }) => ByAccount.remove(accounts, accountId, id)
+      })
     })
   })
 }
-
-/** An account without open sessions leaves no entry. */
-const without = (accounts: Open["accounts"], session: Option.Option<typeof Listed.Type>, id: string): Open["accounts"] =>
-  Option.isNone(session)
-    ? accounts
-    : HashMap.modifyAt(accounts, session.value.accountId, (ids) => {
-        const left = Option.getOrElse(ids, () => []).filter((other) => other !== id)
-        return left.length === 0 ? Option.none() : Option.some(left)
-      })
 
 // the service
 
@@ -237,7 +232,7 @@ const make = Effect.gen(function* () {
   const list: Sessions["Service"]["list"] = Effect.fn("Sessions.list")(function* (accountId) {
     const { state } = yield* listing.caughtUp()
     const now = yield* Clock.currentTimeMillis
-    const open = Option.getOrElse(HashMap.get(state.accounts, accountId), () => [])
+    const open = ByAccount.idsOf(state.accounts, accountId)
       .map((sessionId) => ({ sessionId, ...HashMap.getUnsafe(state.sessions, sessionId) }))
       .filter((session) => now < Session.endOf(session))
     return yield* Effect.forEach(open, ({ openedAt, proof, sealedClient, sessionId, usedAt, ...session }) =>
@@ -257,7 +252,7 @@ const make = Effect.gen(function* () {
 
   const endAll: Sessions["Service"]["endAll"] = Effect.fn("Sessions.endAll")(function* (accountId, metadata) {
     const { state } = yield* listing.caughtUp()
-    const ids = Option.getOrElse(HashMap.get(state.accounts, accountId), () => [])
+    const ids = ByAccount.idsOf(state.accounts, accountId)
     yield* Effect.forEach(ids, (id) => sessions.execute(id, Session.end("signedOut"), metadata), { concurrency: 16 })
     return ids.length
   })
