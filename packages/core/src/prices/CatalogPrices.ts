@@ -5,6 +5,7 @@
 import { Context, Effect, Layer, Queue } from "effect"
 import { getDomain } from "tldts"
 import { type Observation, PriceObservations } from "./PriceObservations.ts"
+import * as PriceSeries from "./PriceSeries.ts"
 
 /** Of a product, what its prices need. */
 export interface CatalogProduct {
@@ -21,15 +22,6 @@ export interface CatalogProduct {
 /** Catalogs that wait to be recorded, at most. Further ones are left out. */
 const CATALOGS = 100
 
-/** The exact decimal that is less. Both have no sign and no exponent. */
-const lesser = (a: string, b: string): string => (compare(a, b) <= 0 ? a : b)
-
-const compare = (a: string, b: string): number => {
-  const [[wholeA = "", partA = ""], [wholeB = "", partB = ""]] = [a.split("."), b.split(".")]
-  const difference = BigInt(wholeA + partA.padEnd(6, "0")) - BigInt(wholeB + partB.padEnd(6, "0"))
-  return difference < 0n ? -1 : difference > 0n ? 1 : 0
-}
-
 /**
  * Each variant under its id and its SKU, and the product under its address at the price of its cheapest variant. The store is the registrable
  * domain, as it is for a caller who names a product by its URL.
@@ -43,27 +35,28 @@ export const observationsOf = (domain: string, products: ReadonlyArray<CatalogPr
       currency: null
     }))
     if (variants.length === 0) return each
-    const cheapest = variants.map(({ price }) => price).reduce(lesser)
+    const cheapest = variants.map(({ price }) => price).reduce((least, price) => (PriceSeries.compare(price, least) < 0 ? price : least))
     return [...each, { names: [{ url: `https://${domain}/products/${handle}` }], price: cheapest, currency: null }]
   })
 }
 
+/** A catalog as it was read. */
+type Catalog = Parameters<typeof observationsOf>
+
 const make = Effect.gen(function* () {
   const prices = yield* PriceObservations
-  const queue = yield* Effect.acquireRelease(Queue.dropping<ReadonlyArray<Observation>>(CATALOGS), Queue.shutdown)
-  const recorded = (observations: ReadonlyArray<Observation>) =>
-    Effect.catchCause(prices.record(observations), (cause) => Effect.logWarning("The prices of a catalog were not recorded", cause))
+  const queue = yield* Effect.acquireRelease(Queue.dropping<Catalog>(CATALOGS), Queue.shutdown)
+  const recorded = (catalog: Catalog) =>
+    Effect.catchCause(prices.record(observationsOf(...catalog)), (cause) =>
+      Effect.logWarning("The prices of a catalog were not recorded", cause)
+    )
   yield* Effect.forkScoped(Effect.forever(Effect.flatMap(Queue.take(queue), recorded)))
   return {
     /** Records the prices of a catalog that was read just now, soon. */
-    read: (domain: string, products: ReadonlyArray<CatalogProduct>): Effect.Effect<void> =>
-      Effect.sync(() => void Queue.offerUnsafe(queue, observationsOf(domain, products)))
+    read: (...catalog: Catalog): Effect.Effect<void> => Effect.sync(() => void Queue.offerUnsafe(queue, catalog))
   }
 })
 
-export class CatalogPrices extends Context.Service<
-  CatalogPrices,
-  { readonly read: (domain: string, products: ReadonlyArray<CatalogProduct>) => Effect.Effect<void> }
->()("@millrace/core/prices/CatalogPrices") {
+export class CatalogPrices extends Context.Service<CatalogPrices, Effect.Success<typeof make>>()("@millrace/core/prices/CatalogPrices") {
   static readonly layer: Layer.Layer<CatalogPrices, never, PriceObservations> = Layer.effect(this, make)
 }
