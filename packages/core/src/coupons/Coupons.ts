@@ -1,6 +1,7 @@
 /** Coupons of shops: submitted by accounts, decided by operators or by a policy, searched by everybody. */
 import { Aggregate, type EventStore, MemoryTextIndex, type StateStore, TextIndex, TextProjection, wordsOf } from "@millrace/event-sourcing"
 import { Clock, Context, Effect, HashMap, Layer, Option } from "effect"
+import { getDomain } from "tldts"
 import type { Timestamp } from "../Timestamp.ts"
 import type { Vault } from "../vault/Vault.ts"
 import * as Authors from "./Authors.ts"
@@ -96,10 +97,18 @@ const CANDIDATES = { ofShop: 1_000, ofAll: 100 } as const
 
 const LISTED = 100
 
-/** The domain and those above it, as long as they have two labels. */
+/** The most domains that are looked at for one. */
+const LEVELS = 6
+
+/**
+ * The domain and those above it, up to the one that its owner registered. What is above that, such as `co.uk`, belongs to others: its coupons
+ * are no coupons of this shop.
+ */
 const nearest = (domain: string): ReadonlyArray<string> => {
-  const labels = domain.split(".")
-  return labels.slice(0, -1).map((_, i) => labels.slice(i).join("."))
+  const registered = getDomain(domain, { allowPrivateDomains: true })
+  if (registered === null) return [domain]
+  const above = domain.split(".").length - registered.split(".").length
+  return Array.from({ length: Math.min(above + 1, LEVELS) }, (_, i) => domain.split(".").slice(i).join("."))
 }
 
 const isSeller = ({ shopUsername }: CouponStore.Coupon, asked: string | undefined): boolean =>

@@ -65,6 +65,11 @@ testing(
     }
     for (const query of [{ domain: "example.com" }, { domain: "other.example.com" }, { store: "unknown" }, { store: "!" }])
       expect(codesOf(yield* search(here, query))).toEqual([])
+    // What is above the domain that somebody registered belongs to others
+    const foreign = yield* here.coupons.submit("acc_2", { ...submission("TAKEN"), domain: "co.uk" })
+    yield* here.coupons.accept(foreign.coupon.couponId)
+    expect(codesOf(yield* search(here, { domain: "co.uk" }))).toEqual(["TAKEN"])
+    for (const domain of ["shop.co.uk", "www.shop.co.uk"]) expect(codesOf(yield* search(here, { domain }))).toEqual([])
     yield* here.coupons.reject(coupon.couponId, "It never worked")
     expect(codesOf(yield* search(here, { domain: "shop.example.com" }))).toEqual([])
     expect(yield* outcome(here.coupons.accept("cpn_none"))).toBe("CouponNotFound")
