@@ -10,11 +10,14 @@ import * as BackupFolder from "./BackupFolder.ts"
 import * as Blobs from "./Blobs.ts"
 import { type Check, check, type Finding, finding } from "./Check.ts"
 import * as CustomerChecks from "./CustomerChecks.ts"
+import { set } from "./EnvironmentSettings.ts"
 import * as ErasureRegister from "./ErasureRegister.ts"
 import { fail } from "./Failure.ts"
 import * as KeyCount from "./KeyCount.ts"
 import * as MailSettings from "./MailSettings.ts"
 import * as MasterKeyFile from "./MasterKeyFile.ts"
+import * as PaymentSettings from "./PaymentSettings.ts"
+import * as PlanSettings from "./PlanSettings.ts"
 import * as ProviderNeeds from "./ProviderNeeds.ts"
 import * as Providers from "./Providers.ts"
 import * as ServingChecks from "./ServingChecks.ts"
@@ -75,6 +78,18 @@ const missingOf = ({
   readonly configured: Effect.Effect<void, UpstreamNotConfigured, Services>
 }) => Effect.match(configured, { onSuccess: () => [], onFailure: ({ upstream }) => [{ key, upstream }] })
 
+/** What takes payments, and the plans, by the environment. What is wrong there is told by checks of its own, and counts as missing here. */
+const selling = Effect.gen(function* () {
+  const readable = <A>(variable: string, kind: Setting.Kind<A>) => Effect.orElseSucceed(set(variable, kind), Option.none<A>)
+  const given = {
+    ...PaymentSettings.NONE,
+    payments: yield* readable("MILLRACE_PAYMENTS", PaymentSettings.gateway),
+    plans: yield* readable("MILLRACE_PLANS", PlanSettings.plans)
+  }
+  const gateway = PaymentSettings.taking(given).pipe(Layer.catchCause(() => PaymentSettings.taking(PaymentSettings.NONE)))
+  return { terms: PaymentSettings.terms(given), gateway }
+})
+
 /** Counts the operations with a provider, in a server in memory with the same settings. Others answer 503 and are free. */
 const upstreams = check(
   "upstreams",
@@ -84,13 +99,15 @@ const upstreams = check(
     const dnsServers = servers === undefined ? undefined : Setting.list(DnsClient.isServer)(servers)
     if (servers !== undefined && dnsServers === undefined)
       return yield* fail(`MILLRACE_DNS_SERVERS must list IP addresses of name servers: ${servers}`)
-    const host = Millrace.layer({ operations: Upstreams.api.operations }).pipe(
+    const { gateway, terms } = yield* selling
+    const host = Millrace.layer({ operations: Upstreams.api.operations, payments: terms }).pipe(
       Layer.provideMerge(
         Upstreams.layer(
           { binFile, dnsServers, providers: yield* Providers.byEnvironment, mail: yield* MailSettings.byEnvironment },
           yield* SmsSettings.byEnvironment
         )
       ),
+      Layer.provideMerge(gateway),
       Layer.provideMerge(Vault.Vault.layer),
       Layer.provideMerge(Blobs.layer(StoreUrl.MEMORY, Option.none())),
       Layer.provideMerge(StoreUrl.memoryLayer())

@@ -47,6 +47,24 @@ describe("without settings", () => {
   })
 })
 
+describe("the operations that sell credits", () => {
+  const PLANS = '{"standard":{"price":20,"credits":25000,"period":"month"}}'
+  const needs = async (env: Readonly<Record<string, string>>) => {
+    const { stdout } = await millrace(["doctor", "--json", "--store", "sqlite:/nowhere/none.db"], { env })
+    const { checks } = JSON.parse(stdout) as { readonly checks: ReadonlyArray<{ readonly name: string; readonly advice?: string }> }
+    const advice = checks.find(({ name }) => name === "upstreams")?.advice ?? ""
+    return advice.split("; ").filter((clause) => clause.includes("billing."))
+  }
+
+  it("have their provider where the environment sets it up", async () => {
+    expect(await needs({})).toEqual([expect.stringMatching(/billing\.topUp.*billing\.subscribe: MILLRACE_PAYMENTS$/u)])
+    expect(await needs({ MILLRACE_PAYMENTS: "manual" })).toEqual([expect.stringMatching(/says: billing\.subscribe: MILLRACE_PLANS$/u)])
+    expect(await needs({ MILLRACE_PAYMENTS: "manual", MILLRACE_PLANS: PLANS })).toEqual([])
+    // Without its keys, it takes no payments
+    expect(await needs({ MILLRACE_PAYMENTS: "stripe" })).toEqual([expect.stringContaining("MILLRACE_PAYMENTS")])
+  })
+})
+
 describe("a public URL", () => {
   it.each([
     ["https://api.example.com", "ok links in mails lead to https://api.example.com/ -> "],

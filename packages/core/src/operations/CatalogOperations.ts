@@ -1,12 +1,15 @@
 /** Operations that read the catalog: what can be called, its price and its availability. They need no API key. */
 import type { Aggregate } from "@millrace/event-sourcing"
-import { Effect, Schema, Struct } from "effect"
+import { Effect, Option, Schema, Struct } from "effect"
+import { MailRelay } from "../accounts/MailRelay.ts"
 import { RateLimit } from "../billing/RateLimit.ts"
 import * as Credits from "../Credits.ts"
 import * as Money from "../Money.ts"
+import { Checkout } from "../payments/Checkout.ts"
+import { Subscriptions } from "../payments/Subscriptions.ts"
 import * as Operation from "../work/Operation.ts"
 import { NotFound, UpstreamUnavailable } from "../work/OperationError.ts"
-import { type Availability, Capability, Catalog, CatalogEntry, CatalogGroup } from "./Catalog.ts"
+import { Availability, Capability, Catalog, CatalogEntry, CatalogGroup } from "./Catalog.ts"
 import { COMMON_LIMITS, CommonLimits } from "./CommonLimits.ts"
 
 /** Reads from the catalog. `UpstreamUnavailable` if the prices cannot be read now. */
@@ -153,6 +156,15 @@ export const Config = Schema.Struct({
     /** Seconds. */
     window: Schema.Finite
   }),
+  /** What people can do here without a program, and what the host lacks for it. */
+  offers: Schema.Struct({
+    /** Signing up, and signing in by a link that is mailed. */
+    sign_up: Availability,
+    /** Buying credits. */
+    payments: Availability,
+    /** Subscribing to a plan. */
+    plans: Availability
+  }),
   ...CommonLimits.fields
 })
 
@@ -165,8 +177,34 @@ const creditIn = ({ credit, credits, currency, value }: Money.Money) => ({
   decimals: 3
 })
 
+const lacking = (reason: string): Availability => ({ available: false, reason, retry_after: null })
+
+const NO_RELAY = lacking("No mail relay is set up at this host. Links by mail need one, and a public URL that they lead to.")
+const NO_GATEWAY = lacking("No gateway for payments is set up at this host.")
+const NO_PLANS = lacking("No plans are set up at this host.")
+
+/** Whether mail is sent. A host that serves no sign-ups has no relay. */
+const mails = Effect.flatMap(
+  Effect.serviceOption(MailRelay),
+  Option.match({
+    onNone: () => Effect.succeed(false),
+    onSome: ({ configured }) => Effect.match(configured, { onSuccess: () => true, onFailure: () => false })
+  })
+)
+
+const offered = Effect.gen(function* () {
+  const { gateway } = yield* Checkout
+  const { plans } = yield* Subscriptions
+  const payments = gateway === null ? NO_GATEWAY : AVAILABLE
+  return {
+    sign_up: (yield* mails) ? AVAILABLE : NO_RELAY,
+    payments,
+    plans: plans.length === 0 ? NO_PLANS : payments
+  }
+})
+
 export const config = Operation.make("catalog.config", {
-  summary: "Read the value of a credit, the credits of new accounts, and limits",
+  summary: "Read the value of a credit, the credits of new accounts, limits, and what the host offers",
   price: 0,
   route: { method: "GET", path: "/catalog/config" },
   success: Config,
@@ -179,7 +217,8 @@ export const config = Operation.make("catalog.config", {
         ...COMMON_LIMITS,
         credit: creditIn(yield* Money.Current),
         registration: { credits: signUpCredits },
-        rate_limit: { calls: policy.limit, window: policy.window }
+        rate_limit: { calls: policy.limit, window: policy.window },
+        offers: yield* offered
       }
     }
   }),
@@ -189,7 +228,8 @@ export const config = Operation.make("catalog.config", {
       ...COMMON_LIMITS,
       credit: creditIn(Money.STANDARD),
       registration: { credits: Credits.of(200_000) },
-      rate_limit: { calls: 60, window: 60 }
+      rate_limit: { calls: 60, window: 60 },
+      offers: { sign_up: AVAILABLE, payments: AVAILABLE, plans: NO_PLANS }
     }
   }
 })

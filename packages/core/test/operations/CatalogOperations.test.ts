@@ -2,12 +2,14 @@ import { MemoryEventStore, MemoryStateStore } from "@millrace/event-sourcing"
 import { Effect, Layer, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { describe, expect, test } from "vitest"
+import { MailRelay } from "../../src/accounts/MailRelay.ts"
 import * as Millrace from "../../src/Millrace.ts"
 import * as AccountBilling from "../../src/operations/AccountBilling.ts"
 import * as AccountLimits from "../../src/operations/AccountLimits.ts"
 import * as Bin from "../../src/operations/Bin.ts"
 import * as CatalogOperations from "../../src/operations/CatalogOperations.ts"
 import * as Grammar from "../../src/operations/Grammar.ts"
+import type { Plan } from "../../src/payments/Plans.ts"
 import { MasterKey } from "../../src/vault/MasterKey.ts"
 import { CircuitBreaker } from "../../src/work/CircuitBreaker.ts"
 import type * as Operation from "../../src/work/Operation.ts"
@@ -20,6 +22,8 @@ const CATALOG = [read, capabilities, capability, config, groups]
 const ACCOUNT = [AccountBilling.read, AccountLimits.read]
 const OPERATIONS = [Bin.lookup, Grammar.check, ...ACCOUNT, ...CATALOG]
 const KEYS = OPERATIONS.map(({ key }) => key)
+
+const PLAN: Plan = { plan: "standard", amount: 2_000, currency: "USD", credits: credits(25_000_000), every: "month" }
 
 const PUBLIC = { accountId: "public", requestId: "req_1", reservationId: "res_1" }
 
@@ -120,19 +124,36 @@ describe("the catalog's operations", () => {
     replies: { kept_for: 86_400, maximum_length: 1_048_576 }
   }
 
+  const lacking = (reason: unknown) => ({ available: false, reason, retry_after: null })
+  const nothing = {
+    sign_up: lacking("No mail relay is set up at this host. Links by mail need one, and a public URL that they lead to."),
+    payments: lacking("No gateway for payments is set up at this host."),
+    plans: lacking("No plans are set up at this host.")
+  }
+
   testing(
     "return the configuration",
     Effect.gen(function* () {
-      expect(yield* answer(config, {})).toEqual({ ...constants, registration: { credits: 200 }, rate_limit: { calls: 60, window: 60 } })
+      const offers = nothing
+      expect(yield* answer(config, {})).toEqual({
+        ...constants,
+        registration: { credits: 200 },
+        rate_limit: { calls: 60, window: 60 },
+        offers
+      })
     })
   )
 
   testing(
     "return the settings of the host",
     Effect.gen(function* () {
-      expect(yield* answer(config, {})).toEqual({ ...constants, registration: { credits: 12.5 }, rate_limit: { calls: 7, window: 30 } })
+      const relayed = Effect.provide(answer(config, {}), Layer.succeed(MailRelay, { configured: Effect.void, send: () => Effect.void }))
+      // Nothing takes the money of the plans
+      const offers = { ...nothing, sign_up: AVAILABLE, plans: nothing.payments }
+      expect(yield* relayed).toEqual({ ...constants, registration: { credits: 12.5 }, rate_limit: { calls: 7, window: 30 }, offers })
+      expect((yield* Effect.provide(answer(config, {}), MailRelay.unconfigured)).offers).toEqual({ ...offers, sign_up: nothing.sign_up })
     }),
-    { rateLimit: { limit: 7, window: 30 }, registration: { signUpCredits: credits(12_500) } }
+    { rateLimit: { limit: 7, window: 30 }, registration: { signUpCredits: credits(12_500) }, payments: { plans: [PLAN] } }
   )
 })
 

@@ -199,7 +199,8 @@ const serverLayer = (settings: Settings) => {
   )
   const hooks = Layer.mergeAll(SmsSettings.hooks(settings), PaymentSettings.hooks(settings))
   const routes = Layer.mergeAll(operated, hooks, sessionRoutes, settings.webTool === "on" ? Console.layer() : Layer.empty)
-  const signIn = SignIn.layer.pipe(Layer.provide(MailRelaySettings.layer(settings, Output.isForPeople(settings.json))))
+  // The catalog says whether there is a relay
+  const signIn = SignIn.layer.pipe(Layer.provideMerge(MailRelaySettings.layer(settings, Output.isForPeople(settings.json))))
   const server = Server.Server.layer(WebHandler.make(routes), { host, port })
   return Layer.mergeAll(server, ProxySettings.isOn(settings) ? ProxySettings.serving(settings) : Layer.empty).pipe(
     Layer.provide(Layer.mergeAll(ReadinessChecks.layer, AuthThrottle.layer(), signIn)),
