@@ -23,6 +23,7 @@ export const BEYOND: ReadonlySet<string> = new Set([
   "billing.cancelSubscription",
   "billing.invoice",
   "billing.subscriptions",
+  "billing.topups",
   "keys.list",
   "keys.issue",
   "keys.revoke",

@@ -296,6 +296,8 @@ test("no key, address, label, idempotency key or text of a request is written in
   const capture = (payment: string) => send(`/api/v1/billing/topups/${payment}/capture`, { method: "POST", ...manage })
   expect((await capture(JSON.parse(paid.body).data.payment_id)).status).toBe(200)
   expect((await capture(has("wrong"))).status).toBe(404)
+  expect((await send("/api/v1/billing/topups?open=true", manage)).status).toBe(200)
+  expect((await send(`/api/v1/billing/topups?open=${has("wrong")}`, manage)).status).toBe(422)
 
   expect((await send("/api/v1/billing/subscriptions", { ...json({ plan: has("wrong") }), ...manage })).status).toBe(422)
   expect((await send(`/api/v1/billing/subscriptions?${has("wrong")}`, manage)).status).toBe(200)

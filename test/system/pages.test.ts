@@ -183,6 +183,14 @@ test("with an account that has a past", { timeout: 180_000 }, async () => {
   await page.getByRole("button", { name: "Buy", exact: true }).click()
   await page.getByRole("region", { name: "The payment" }).waitFor()
   await expectShowable(page, "billing-to-pay")
+  // What was begun before is gone on with: it has its instruction again
+  const waiting = page.getByRole("listitem").filter({ hasText: "$10.00 for 10,000 credits" })
+  await waiting.first().getByRole("button", { name: "Go on" }).click()
+  await waiting.first().getByText("to the operator of this host").waitFor()
+  await expectShowable(page, "billing-go-on")
+  const waited = /pay_[0-9A-Z]{26}/u.exec((await waiting.first().textContent()) ?? "")?.[0] ?? ""
+  expect(await millrace(["payments", "approve", waited, "--store", store.url])).toMatchObject({ code: 0 })
+  await page.getByText(waited).first().waitFor({ state: "detached" })
   expect(wrongs).toEqual([])
   await page.context().close()
 })

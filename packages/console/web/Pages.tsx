@@ -1,6 +1,6 @@
 /** The pages, in the order of the menu. A page that the host cannot fill is left out. */
 import type { ComponentChildren } from "preact"
-import { TOP_UPS } from "./billing/Buy.tsx"
+import { TOP_UPS } from "./billing/Payment.tsx"
 import type { Contract } from "./Contract.ts"
 import { KEYS } from "./keys/Issue.tsx"
 import { Billing } from "./pages/Billing.tsx"

@@ -2,25 +2,19 @@
 import { useEffect, useState } from "preact/hooks"
 import { useTool } from "../Context.ts"
 import { useChanges } from "../Live.ts"
-import { Badge, Card, Trouble } from "../Parts.tsx"
+import { Card, Trouble } from "../Parts.tsx"
 import { ask, type Refused, refusedBy } from "../Requests.ts"
-import { amount, credits, money } from "../Text.ts"
-import { type Means, ToPay } from "./ToPay.tsx"
+import { amount } from "../Text.ts"
+import { captured, isOpen, PaymentView, TOP_UPS, type TopUp } from "./Payment.tsx"
 
-export const TOP_UPS = "/api/v1/billing/topups"
-
-interface TopUp extends Means {
-  readonly payment_id: string
-  readonly status: "pending" | "authorized" | "captured" | "failed" | "refunded"
-  readonly amount: number
-  readonly currency: string
-  readonly credits: number
-  readonly bonus_credits: number
-  readonly reason?: string
+interface BuyProps {
+  /** Called with the id of the payment that this form shows from now on. */
+  readonly onBought: (payment: string) => void
+  /** Called when a payment was captured. */
+  readonly onPaid: () => void
 }
 
-/** `onPaid`: called when a payment was captured. */
-export const Buy = ({ onPaid }: { readonly onPaid: () => void }) => {
+export const Buy = ({ onBought, onPaid }: BuyProps) => {
   const { contract } = useTool()
   const packs =
     contract
@@ -36,9 +30,10 @@ export const Buy = ({ onPaid }: { readonly onPaid: () => void }) => {
     setRefused(undefined)
     asked
       .then(
-        // What the payer needs is told once
         (next) => {
+          // Not every gateway tells again what the payer needs
           setPayment((before) => (before?.payment_id === next.payment_id ? { ...before, ...next } : next))
+          onBought(next.payment_id)
           if (next.status === "captured") onPaid()
         },
         (error: unknown) => setRefused(refusedBy(error))
@@ -49,7 +44,7 @@ export const Buy = ({ onPaid }: { readonly onPaid: () => void }) => {
     event.preventDefault()
     attempt(ask({ method: "POST", path: TOP_UPS, body: { pack }, headers: { "Idempotency-Key": crypto.randomUUID() } }))
   }
-  const capture = (payment: string) => attempt(ask({ method: "POST", path: `${TOP_UPS}/${payment}/capture`, body: {} }))
+  const capture = (payment: string) => attempt(captured(payment))
   // The operator may have approved it, also while an earlier question was on its way
   const [hasChanged, setChanged] = useState(false)
   useChanges(({ account, isFirst }) => {
@@ -58,7 +53,7 @@ export const Buy = ({ onPaid }: { readonly onPaid: () => void }) => {
   useEffect(() => {
     if (!hasChanged || isBusy) return
     setChanged(false)
-    if (payment?.status === "pending") capture(payment.payment_id)
+    if (payment !== undefined && isOpen(payment)) capture(payment.payment_id)
   }, [hasChanged, isBusy])
   return (
     <Card title="Buy credits">
@@ -84,44 +79,5 @@ export const Buy = ({ onPaid }: { readonly onPaid: () => void }) => {
       {refused === undefined ? null : <Trouble refused={refused} />}
       {payment === undefined ? null : <PaymentView payment={payment} isBusy={isBusy} onCapture={() => capture(payment.payment_id)} />}
     </Card>
-  )
-}
-
-const TONES: Readonly<Record<TopUp["status"], "good" | "bad" | "busy" | "calm">> = {
-  pending: "busy",
-  authorized: "busy",
-  captured: "good",
-  failed: "bad",
-  refunded: "calm"
-}
-
-interface PaymentProps {
-  readonly payment: TopUp
-  readonly isBusy: boolean
-  readonly onCapture: () => void
-}
-
-const PaymentView = ({ isBusy, onCapture, payment }: PaymentProps) => {
-  const { amount: price, bonus_credits, currency, payment_id, reason, status } = payment
-  const isOpen = status === "pending" || status === "authorized"
-  return (
-    <section class="steps" aria-label="The payment" aria-live="polite">
-      <p>
-        {money(price, currency)} for {credits(payment.credits)}
-        {bonus_credits > 0 ? ` and ${credits(bonus_credits)} on top` : ""} <Badge tone={TONES[status]}>{status}</Badge>
-      </p>
-      {isOpen ? <ToPay means={payment} /> : null}
-      {reason === undefined ? null : <p>{reason}</p>}
-      <p class="hint">
-        <code>{payment_id}</code>
-      </p>
-      {isOpen ? (
-        <div>
-          <button type="button" onClick={onCapture} disabled={isBusy}>
-            I have paid
-          </button>
-        </div>
-      ) : null}
-    </section>
   )
 }

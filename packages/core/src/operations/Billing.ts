@@ -1,5 +1,5 @@
 /** The operations that buy credits: a payment is requested, the payer pays it at the gateway, and it is captured. */
-import { Effect, Schema } from "effect"
+import { Effect, Schema, Struct } from "effect"
 import { toDecimal as creditsOf } from "../Credits.ts"
 import { paymentIdOf } from "../Ids.ts"
 import * as Money from "../Money.ts"
@@ -9,8 +9,10 @@ import { DEFAULT_PACK, PACKS } from "../payments/Packs.ts"
 import { type Order, statusOf } from "../payments/Payment.ts"
 import type { Begun } from "../payments/PaymentGateway.ts"
 import { Subscriptions } from "../payments/Subscriptions.ts"
+import { Timestamp } from "../Timestamp.ts"
 import * as Operation from "../work/Operation.ts"
 import { NotFound, TooManyPayments, UpstreamNotConfigured, UpstreamUnavailable } from "../work/OperationError.ts"
+import { LAST_PAGE, PER_PAGE } from "./CommonLimits.ts"
 
 const UPSTREAM = "payments"
 
@@ -129,13 +131,76 @@ export const topUp = Operation.make("billing.topUp", {
   links: [{ operation: "billing.captureTopUp", parameters: { payment: "/payment_id" } }]
 })
 
+const Listed = Schema.Struct({
+  ...Struct.omit(TopUp.fields, ["client_secret", "approve_url", "instruction"]),
+  /** Of a period of a subscription: its plan. */
+  plan: Schema.optionalKey(Schema.String),
+  requested_at: Timestamp,
+  /** When it fails, if it is still pending then. */
+  expires_at: Timestamp
+})
+
+export const list = Operation.make("billing.topups", {
+  summary: "List the payments of the account",
+  description:
+    "The newest comes first. `open=true` leaves out what was captured or has failed. Capturing a payment again tells what its payer needs to go on.",
+  price: 0,
+  local: true,
+  route: {
+    method: "GET",
+    path: "/billing/topups",
+    query: {
+      open: Schema.optionalKey(Schema.Literals(["true", "false"])),
+      page: Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: LAST_PAGE }))),
+      /** 25 by default. */
+      per_page: Schema.optionalKey(Schema.Int.check(Schema.isBetween(PER_PAGE)))
+    }
+  },
+  success: Schema.Struct({ topups: Schema.Array(Listed) }),
+  configured,
+  check: () => configured,
+  run: Effect.fnUntraced(function* ({ open = "false", page = 1, per_page = PER_PAGE.default }, { accountId }) {
+    const { orders, total } = yield* Effect.mapError(
+      Checkout.use((checkout) => checkout.page(accountId, { isOpen: open === "true", page, perPage: per_page })),
+      (error) => (error._tag === "NoGateway" ? notConfigured(error) : unavailable(error))
+    )
+    const topups = orders.map(({ order, requestedAt }) => ({
+      ...recordOf(order),
+      ...(order.purchase._tag === "Period" ? { plan: order.purchase.plan } : {}),
+      requested_at: requestedAt,
+      expires_at: order.expiresAt
+    }))
+    return { data: { topups }, page: { number: page, size: per_page, total } }
+  }),
+  example: {
+    input: { open: "true" },
+    data: {
+      topups: [
+        {
+          payment_id: "pay_01M7YKD46JCP6VGMKADN3JSPJP",
+          status: "pending",
+          amount: 25,
+          currency: "USD",
+          credits: 25_000,
+          bonus_credits: 0,
+          gateway: "manual",
+          requested_at: Date.UTC(2026, 10, 21, 12),
+          expires_at: Date.UTC(2026, 10, 22, 12)
+        }
+      ]
+    }
+  },
+  links: [{ operation: "billing.captureTopUp", parameters: { payment: "/topups/0/payment_id" } }]
+})
+
 const payment = Schema.String.check(Schema.isMinLength(1), Schema.isMaxCodePoints(100))
 
 export const captureTopUp = Operation.make("billing.captureTopUp", {
   summary: "Capture a payment",
   description:
     "Takes the money of a payment that the payer has approved, and grants its credits at once. Capturing again changes nothing and answers how " +
-    "the payment stands, so it may be sent again whatever was heard. A payment that is not approved yet stays `pending`.",
+    "the payment stands, so it may be sent again whatever was heard. A payment that is not approved yet stays `pending`, and the answer has again " +
+    "what the payer needs.",
   price: 0,
   local: true,
   route: { method: "POST", path: "/billing/topups/:payment/capture", params: { payment } },
@@ -153,7 +218,8 @@ export const captureTopUp = Operation.make("billing.captureTopUp", {
     )
     // A period of a subscription begins at once; if that fails, the upkeep of subscriptions does it
     yield* Effect.ignore(Subscriptions.use(({ note }) => note(payment)))
-    return { data: recordOf(order), ...(isFinal(order) ? {} : { retryAfter: RETRY_AFTER }) }
+    const next = yield* Checkout.use((checkout) => checkout.next(order))
+    return { data: recordOf(order, next), ...(isFinal(order) ? {} : { retryAfter: RETRY_AFTER }) }
   }),
   example: {
     input: { payment: "pay_01M7YKD46JCP6VGMKADN3JSPJP" },

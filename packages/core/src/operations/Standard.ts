@@ -76,6 +76,7 @@ export const groups = {
   billing: group("Credits to buy, in packs or by a subscription, and their invoices.", [
     Billing.topUp,
     Billing.captureTopUp,
+    Billing.list,
     Subscriptions.subscribe,
     Subscriptions.list,
     Subscriptions.cancel,

@@ -8,7 +8,7 @@ import { Context, Duration, Effect, Layer, Option, Schema } from "effect"
 import { toText } from "./Amount.ts"
 import * as Packs from "./Packs.ts"
 import * as Payment from "./Payment.ts"
-import { type BookUnread, type Filter, type Listed, make as makeBook } from "./PaymentBook.ts"
+import { type BookUnread, type Filter, type Listed, make as makeBook, type Paged } from "./PaymentBook.ts"
 import { Currency } from "./PaymentEvent.ts"
 import {
   type Begun,
@@ -81,6 +81,16 @@ export class Checkout extends Context.Service<
     readonly offer: (pack: Packs.Pack) => Packs.Offer
     /** Payments made here, the newest first, whichever gateway takes them. */
     readonly list: (filter?: Filter) => Effect.Effect<ReadonlyArray<Listed>, NoGateway | BookUnread>
+    /** A page of the payments of an account, the newest first, and how many there are. */
+    readonly page: (
+      accountId: string,
+      paged: Paged
+    ) => Effect.Effect<
+      { readonly orders: ReadonlyArray<Listed & { readonly order: Payment.Order }>; readonly total: number },
+      NoGateway | BookUnread | Aggregate.Failure
+    >
+    /** What the payer of a pending payment needs, told again. Undefined where nothing is to be done, or the gateway does not tell it now. */
+    readonly next: (order: Payment.Order) => Effect.Effect<Begun["next"] | undefined>
     /** Requests a payment and begins it. Requesting it again, under its id, returns the same. */
     readonly request: (
       order: NewOrder,
@@ -138,6 +148,8 @@ const withoutGateway = (options: CheckoutOptions): Checkout["Service"] => {
     gateway: null,
     offer,
     list: missing,
+    page: missing,
+    next: () => Effect.undefined,
     request: missing,
     buy: missing,
     capture: missing,
@@ -223,6 +235,8 @@ const make = Effect.fnUntraced(function* (gateway: PaymentGateway["Service"], op
     gateway: gateway.name,
     offer: Packs.offer(options),
     list: book.list,
+    page: paging(book, payments),
+    next: nextAt(gateway),
     request: Effect.fn("Checkout.request")(function* (order: NewOrder, metadata?: Aggregate.Metadata) {
       return yield* beginning(yield* requested(order, metadata), order.description, metadata)
     }),
@@ -271,6 +285,23 @@ const make = Effect.fnUntraced(function* (gateway: PaymentGateway["Service"], op
     })
   })
 })
+
+const paging = (book: Effect.Success<typeof makeBook>, payments: Payments["Service"]) =>
+  Effect.fn("Checkout.page")(function* (accountId: string, paged: Paged) {
+    const { listed, total } = yield* book.page(accountId, paged)
+    const orders = yield* Effect.forEach(listed, (payment) =>
+      Effect.map(payments.order(payment.paymentId), (order) => (order === undefined ? [] : [{ ...payment, order }]))
+    )
+    return { orders: orders.flat(), total }
+  })
+
+const nextAt = (gateway: PaymentGateway["Service"]) =>
+  Effect.fn("Checkout.next")(function* (order: Payment.Order) {
+    const known = knownOf(order)
+    if (known === undefined || order.status !== "pending" || order.gateway !== gateway.name) return undefined
+    const amount = { minor: order.amount, currency: order.currency }
+    return yield* Effect.orElseSucceed(gateway.next?.({ ...known, amount }) ?? Effect.undefined, () => undefined)
+  })
 
 const knownOf = ({ paymentId, reference }: Payment.Order): Known | undefined =>
   reference === undefined ? undefined : { paymentId, reference }

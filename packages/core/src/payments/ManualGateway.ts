@@ -67,6 +67,7 @@ const makeGateway = Effect.fnUntraced(function* ({ instruction = INSTRUCTION }: 
         reference: payment.paymentId,
         next: { _tag: "Instruction", instruction: instructionOf(instruction, payment) }
       }),
+    next: (payment) => Effect.succeed({ _tag: "Instruction", instruction: instructionOf(instruction, payment) }),
     // There is nothing to capture: what is approved is there
     capture: asked,
     standing: asked,

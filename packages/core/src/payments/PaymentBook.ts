@@ -24,7 +24,9 @@ const Stored = Schema.Struct({
 
 interface Book {
   readonly payments: Map<string, Listed>
-  /** The ids of the streams of pending payments, by account. Not stored: it follows from the payments. */
+  /** The ids of the streams of payments, by account, the oldest first. Not stored, as the next one: it follows from the payments. */
+  readonly ofAccount: Map<string, Set<string>>
+  /** The ids of the streams of pending payments, by account. */
   readonly pending: Map<string, Set<string>>
   /** Ids of payments by gateway and reference. */
   readonly references: Map<string, string>
@@ -35,6 +37,9 @@ const keyOf = (gateway: string, reference: string): string => `${gateway}/${refe
 const put = (book: Book, id: string, payment: Listed): Book => {
   const { accountId, status } = payment
   book.payments.set(id, payment)
+  const own = book.ofAccount.get(accountId)
+  if (own === undefined) book.ofAccount.set(accountId, new Set([id]))
+  else own.add(id)
   const pending = book.pending.get(accountId) ?? new Set()
   if (status === "pending") pending.add(id)
   else pending.delete(id)
@@ -50,7 +55,7 @@ const become =
     return payment === undefined ? book : put(book, id, { ...payment, status })
   }
 
-const empty = (): Book => ({ payments: new Map(), pending: new Map(), references: new Map() })
+const empty = (): Book => ({ payments: new Map(), ofAccount: new Map(), pending: new Map(), references: new Map() })
 
 const restored = ({ payments, references }: typeof Stored.Type): Book => {
   const book: Book = { ...empty(), references: new Map(references) }
@@ -93,6 +98,17 @@ export interface Filter {
   readonly limit?: number
 }
 
+/** A page of the payments of an account. */
+export interface Paged {
+  /** Only those that are neither captured nor failed. */
+  readonly isOpen: boolean
+  /** Counted from 1. */
+  readonly page: number
+  readonly perPage: number
+}
+
+const isOpen = ({ status }: Listed): boolean => status === "pending" || status === "authorized"
+
 /** What the list of payments has. Streams by their ids. */
 export interface View {
   /** How many payments of an account are pending. */
@@ -124,6 +140,16 @@ export const make = Effect.gen(function* () {
           .reverse()
           .slice(0, limit)
       ),
+    /** A page of the payments of an account, the newest first, and how many there are. */
+    page: (
+      accountId: string,
+      paged: Paged
+    ): Effect.Effect<{ readonly listed: ReadonlyArray<Listed>; readonly total: number }, BookUnread> =>
+      Effect.map(book.caughtUp(), ({ state }) => {
+        const own = [...(state.ofAccount.get(accountId) ?? [])].flatMap((id) => state.payments.get(id) ?? [])
+        const wanted = (paged.isOpen ? own.filter(isOpen) : own).reverse()
+        return { listed: wanted.slice((paged.page - 1) * paged.perPage, paged.page * paged.perPage), total: wanted.length }
+      }),
     /** Looks at the list once it has everything that any host wrote before. */
     look: <A>(read: (view: View) => A): Effect.Effect<A, BookUnread> =>
       Effect.map(book.caughtUp(), ({ state: { payments, pending } }) =>

@@ -126,6 +126,13 @@ export class PaymentGateway extends Context.Service<
     readonly capture: (payment: Known) => Effect.Effect<Standing, GatewayUnavailable | GatewayRefused>
     /** The standing now. `GatewayRefused` if the reference is none, or of another payment. */
     readonly standing: (payment: Known) => Effect.Effect<Standing, GatewayUnavailable | GatewayRefused>
+    /**
+     * What the payer of a pending payment needs, told again; undefined if there is nothing to do. A gateway without this tells it only when
+     * the payment is begun.
+     */
+    readonly next?: (
+      payment: Known & Pick<NewPayment, "amount">
+    ) => Effect.Effect<Begun["next"] | undefined, GatewayUnavailable | GatewayRefused>
     /** Gives money back, and tells the standing. Doing it again under one `refundId` changes nothing. */
     readonly refund: (
       payment: Known,

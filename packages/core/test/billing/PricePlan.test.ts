@@ -41,6 +41,7 @@ const TABLES: ReadonlyArray<readonly [key: string, endpoint: string, cost: numbe
   ["account.calls", "GET /account/calls", 0],
   ["billing.topUp", "POST /billing/topups", 0],
   ["billing.captureTopUp", "POST /billing/topups/{payment}/capture", 0],
+  ["billing.topups", "GET /billing/topups", 0],
   ["billing.subscribe", "POST /billing/subscriptions", 0],
   ["billing.subscriptions", "GET /billing/subscriptions", 0],
   ["billing.cancelSubscription", "DELETE /billing/subscriptions/{subscription}", 0],

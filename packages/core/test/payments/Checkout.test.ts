@@ -57,6 +57,22 @@ describe("a checkout", () => {
   )
 
   testing(
+    "tells again what the payer of a pending payment needs, if the gateway does",
+    Effect.gen(function* () {
+      const { gateway, here } = yield* begun
+      const capture = here.checkout.capture("acc_1", PAYMENT)
+      const next = Effect.flatMap(capture, here.checkout.next)
+      expect(yield* next).toEqual({ _tag: "ClientSecret", clientSecret: `secret_${PAYMENT}` })
+      gateway.faults = [undefined, "away"]
+      expect(yield* next).toBe(undefined)
+      gateway.standing = AUTHORIZED
+      gateway.calls.length = 0
+      expect(yield* next).toBe(undefined)
+      expect(gateway.calls).toEqual(["standing", "capture"])
+    })
+  )
+
+  testing(
     "hides the payments of other accounts, and grants no payment of its own by hand",
     Effect.gen(function* () {
       const { gateway, here } = yield* begun

@@ -121,6 +121,7 @@ export class ScriptedGateway {
         })
       }),
     standing: () => this.#call("standing", () => this.standing),
+    next: ({ paymentId }) => this.#call("next", () => ({ _tag: "ClientSecret", clientSecret: `secret_${paymentId}` })),
     refund: (_, { minor, refundId }) =>
       this.#call("refund", () => {
         if (!this.standing.refunds.some(({ reference }) => reference === refundId))

@@ -19,6 +19,7 @@ export const STANDARD_ROUTES: Routes<StandardOperation> = {
   "account.calls": "GET /account/calls",
   "billing.topUp": "POST /billing/topups",
   "billing.captureTopUp": "POST /billing/topups/:payment/capture",
+  "billing.topups": "GET /billing/topups",
   "billing.subscribe": "POST /billing/subscriptions",
   "billing.subscriptions": "GET /billing/subscriptions",
   "billing.cancelSubscription": "DELETE /billing/subscriptions/:subscription?now",

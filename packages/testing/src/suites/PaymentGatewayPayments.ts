@@ -46,6 +46,17 @@ export const payments: GatewayContract = {
     assert.equal((yield* provider.made).captures, 0)
   },
 
+  *"what the payer needs is told again until the payment is captured, where the gateway can tell it"([gateway, provider]) {
+    if (gateway.next === undefined) return
+    const payment = newPayment("again")
+    const { next, reference } = yield* gateway.begin(payment)
+    assert.deepEqual(yield* gateway.next({ ...payment, reference }), next)
+    assert.equal(yield* outcome(gateway.next({ ...payment, paymentId: "pay_another", reference })), "GatewayRefused")
+    yield* provider.approve(reference)
+    yield* gateway.capture({ ...payment, reference })
+    assert.equal(yield* gateway.next({ ...payment, reference }), undefined)
+  },
+
   *"a payment that was declined says why, and can be paid by other means"(subject) {
     const [gateway, provider] = subject
     const known = yield* begun(subject, "declined")

@@ -38,12 +38,22 @@ export const layer = (options: Options): Layer.Layer<PaymentGateway.PaymentGatew
           const order = yield* orders.find(known)
           return order === undefined ? FORGOTTEN : yield* orders.standing(order)
         }),
+        next: Effect.fn("PayPal.next")(function* (known: Known) {
+          const order = yield* orders.find(known)
+          const approveUrl = order !== undefined && WAITING.has(order.status) ? approvalOf(order.links) : undefined
+          return approveUrl === undefined ? undefined : { _tag: "ApproveUrl" as const, approveUrl }
+        }),
         capture: capturing(client, orders),
         refund: refunding(client, orders),
         notice: PayPalNotices.make(client, options.webhookId)
       })
     })
   ).pipe(Layer.provide(FetchHttpClient.layer))
+
+/** The payer has to act. */
+const WAITING: ReadonlySet<string> = new Set(["CREATED", "PAYER_ACTION_REQUIRED"])
+
+const approvalOf = (links: Model.Links): string | undefined => Model.linkOf(links, "payer-action", "approve")
 
 /** Asks for the whole object, instead of its id and status. */
 const represented = HttpClientRequest.setHeader("prefer", "return=representation")
@@ -80,7 +90,7 @@ const beginning = ({ ask, at }: PayPalClient.PayPalClient, { brandName, cancelUr
       HttpClientRequest.bodyJsonUnsafe({ intent: "CAPTURE", purchase_units: [unit], payment_source: { paypal: { experience_context } } })
     )
     const { id: reference, links } = yield* asRefused(ask(request, Model.NewOrder))
-    const approveUrl = Model.linkOf(links, "payer-action", "approve")
+    const approveUrl = approvalOf(links)
     if (approveUrl === undefined || !PayPalNotices.ID.test(reference)) return yield* unavailable("its reply is malformed")
     return { reference, next: { _tag: "ApproveUrl" as const, approveUrl } }
   })

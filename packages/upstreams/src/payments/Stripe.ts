@@ -37,6 +37,10 @@ export const layer = (options: Options): Layer.Layer<PaymentGateway.PaymentGatew
         standing: Effect.fn("Stripe.standing")(function* (known: Known) {
           return yield* payments.standing(yield* payments.intent(known))
         }),
+        next: Effect.fn("Stripe.next")(function* (known: Known) {
+          const { client_secret: clientSecret, status } = yield* payments.intent(known)
+          return clientSecret === null || !WAITING.has(status) ? undefined : { _tag: "ClientSecret" as const, clientSecret }
+        }),
         capture: capturing(call, payments),
         refund: refunding(call, payments),
         notice: reading(options.webhookSecrets)
@@ -48,6 +52,9 @@ const decoder = <A>(shape: Schema.Decoder<A>) => {
   const decode = Schema.decodeUnknownEffect(shape)
   return (reply: unknown) => Effect.mapError(decode(reply), () => unavailable("its reply is malformed"))
 }
+
+/** The payer has to act. */
+const WAITING: ReadonlySet<string> = new Set(["requires_payment_method", "requires_confirmation", "requires_action"])
 
 const decodeIntent = decoder(Intent)
 const decodeRefunds = decoder(Schema.Array(Refund))
