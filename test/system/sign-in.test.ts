@@ -98,6 +98,46 @@ test("a stranger signs up, follows the mailed link in the browser, spends credit
   }
 })
 
+/** Signs up at a server, and presses the button of the link that it prints. Returns the page, and the answers to it that were no page. */
+const signedInAt = async (options: ReadonlyArray<string>) => {
+  const server = await serve(["--store", "memory:", "--mail-relay", "print", ...options])
+  const page = await (await browser.newContext()).newPage()
+  const missing: Array<string> = []
+  page.on("response", (response) => {
+    if (response.status() === 404) missing.push(response.url())
+  })
+  await page.goto(`${server.url}/sign-in`)
+  expect((await ask(page, "/api/v1/signup", "POST", { address: ADA })).status).toBe(202)
+  const linkOf = () => /http:[^\s"\\]+#link_[\w.-]+/u.exec(`${server.stdout}${server.stderr}`)?.[0] ?? ""
+  await expect.poll(linkOf).not.toBe("")
+  await page.goto("about:blank")
+  await page.goto(linkOf())
+  missing.length = 0
+  await page.getByRole("button", { name: "Sign in" }).click()
+  return { server, page, missing }
+}
+
+test("without the web tool, the page of the link says that one is signed in", { timeout: 60_000 }, async () => {
+  const { missing, page, server } = await signedInAt(["--web-tool", "off"])
+  await page.getByText("You are signed in.").waitFor()
+  await expect.poll(() => page.getByRole("button").count()).toBe(0)
+  expect(page.url()).toBe(`${server.url}/sign-in`)
+  expect(missing.filter((url) => !url.endsWith("favicon.ico"))).toEqual([])
+  expect((await ask(page, "/api/v1/sessions/current")).data).toMatchObject({ verified: true })
+  await server.stop()
+})
+
+test("the link leads to the page that the operator chose", { timeout: 60_000 }, async () => {
+  const { page, server } = await signedInAt(["--web-tool", "off", "--home", "/docs"])
+  await page.waitForURL(`${server.url}/docs`)
+  await server.stop()
+})
+
+test("a page after sign-in that is not of this server is refused at the start", async () => {
+  for (const home of ["//evil.example", "https://evil.example", "/\\evil.example"])
+    await expect(serve(["--store", "memory:", "--home", home])).rejects.toThrow(/--home or MILLRACE_HOME/u)
+})
+
 test("a relay or a public address that is none is refused at the start, and not shown", async () => {
   await expect(serve(["--store", "memory:", "--mail-relay", "http://name:canary@relay.example.com"])).rejects.toThrow(/mail-relay/u)
   await expect(serve(["--store", "memory:", "--mail-relay", "http://name:canary@relay.example.com"])).rejects.not.toThrow(/canary/u)

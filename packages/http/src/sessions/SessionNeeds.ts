@@ -29,8 +29,8 @@ export interface Settings {
   readonly publicUrl: Effect.Effect<URL>
   /** How the host calls itself in mails, on the page that they lead to, and to authenticators: `Millrace` by default. One line. */
   readonly service?: string
-  /** The path below the public address that a browser opens once a link has signed it in: `/` by default. */
-  readonly home?: `/${string}`
+  /** The path below the public address that a browser opens once a link has signed it in: `/` by default. False: it stays on the page. */
+  readonly home?: `/${string}` | false
   readonly limits?: SignInLimits.Options
 }
 

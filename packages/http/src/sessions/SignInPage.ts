@@ -1,6 +1,6 @@
 /**
  * The page that a mailed link leads to. It signs in only when its button is pressed, so that a program that checks links in mails uses none
- * up. The token is in the fragment of the address, which browsers send to nobody. The page leads to one page of this host, and nowhere else.
+ * up. The token is in the fragment of the address, which browsers send to nobody. The page leads to one page of this host, or stays.
  */
 import { Effect } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
@@ -11,8 +11,8 @@ export const PATH = "/sign-in"
 export interface Options {
   /** How the host calls itself. */
   readonly service: string
-  /** The path below the public address that the browser opens once it is signed in. */
-  readonly home: `/${string}`
+  /** The path below the public address that the browser opens once it is signed in. False: the page says that it is, and stays. */
+  readonly home: `/${string}` | false
 }
 
 const ENTITIES: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" }
@@ -65,8 +65,11 @@ button:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px }
 button:disabled { cursor: default; opacity: 0.65 }
 `
 
-/** Paths are relative: a proxy in front may serve this host below a path of its own. */
-const scriptOf = (home: string): string => `const token = location.hash.slice(1)
+/** What happens once the browser is signed in. Paths are relative: a proxy in front may serve this host below a path of its own. */
+const endOf = (home: Options["home"]): string =>
+  home === false ? "button.hidden = true" : `location.replace(${JSON.stringify(`.${home}`)})`
+
+const scriptOf = (home: Options["home"]): string => `const token = location.hash.slice(1)
 // Neither the history nor a shared screen shows the token
 history.replaceState(null, "", location.pathname)
 const message = document.getElementById("message")
@@ -86,7 +89,7 @@ button.addEventListener("click", async () => {
     })
     if (answer.ok) {
       message.textContent = "You are signed in."
-      location.replace(${JSON.stringify(`.${home}`)})
+      ${endOf(home)}
       return
     }
     const { error } = await answer.json()

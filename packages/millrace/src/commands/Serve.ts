@@ -26,6 +26,7 @@ import * as PublicUrl from "../PublicUrl.ts"
 import * as ReadinessChecks from "../ReadinessChecks.ts"
 import * as Setting from "../Setting.ts"
 import * as Signals from "../Signals.ts"
+import * as SignInHome from "../SignInHome.ts"
 import * as SmsSettings from "../SmsSettings.ts"
 import * as StoreUrl from "../StoreUrl.ts"
 import * as Telemetry from "../Telemetry.ts"
@@ -87,6 +88,7 @@ const flags = {
   ...MailSettings.flags,
   ...MailRelaySettings.flags,
   ...PublicUrl.flags,
+  ...SignInHome.flags,
   ...SmsSettings.flags,
   ...ProxySettings.flags,
   ...PaymentSettings.flags,
@@ -187,7 +189,12 @@ const metricsLayer = ({ metricsHost: host, metricsPort }: Settings) =>
   })
 
 /** Sign-ups and sessions. They are there without a mail relay, too: a person may have a session by another proof. */
-const sessionRoutes = Layer.unwrap(Effect.map(PublicUrl.PublicUrl, ({ url: publicUrl }) => SessionRoutes.layer({ publicUrl })))
+const sessionRoutes = ({ home, webTool }: Settings) =>
+  Layer.unwrap(
+    Effect.map(PublicUrl.PublicUrl, ({ url: publicUrl }) =>
+      SessionRoutes.layer({ publicUrl, home: Option.getOrElse(home, () => (webTool === "on" ? "/" : false)) })
+    )
+  )
 
 const serverLayer = (settings: Settings) => {
   const { corsOrigins, host, port } = settings
@@ -198,7 +205,7 @@ const serverLayer = (settings: Settings) => {
     Effect.map(OperatorKey.of(settings), (key) => (Option.isSome(key) ? Layer.merge(api(true), OperatorView.layer(key.value)) : api(false)))
   )
   const hooks = Layer.mergeAll(SmsSettings.hooks(settings), PaymentSettings.hooks(settings))
-  const routes = Layer.mergeAll(operated, hooks, sessionRoutes, settings.webTool === "on" ? Console.layer() : Layer.empty)
+  const routes = Layer.mergeAll(operated, hooks, sessionRoutes(settings), settings.webTool === "on" ? Console.layer() : Layer.empty)
   // The catalog says whether there is a relay
   const signIn = SignIn.layer.pipe(Layer.provideMerge(MailRelaySettings.layer(settings, Output.isForPeople(settings.json))))
   const server = Server.Server.layer(WebHandler.make(routes), { host, port })

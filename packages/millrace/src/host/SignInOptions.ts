@@ -5,6 +5,7 @@ import { SessionRoutes } from "@millrace/http"
 import { Effect, Layer, Option } from "effect"
 import * as MailRelaySettings from "../MailRelaySettings.ts"
 import * as PublicUrl from "../PublicUrl.ts"
+import * as SignInHome from "../SignInHome.ts"
 import * as Given from "./Given.ts"
 import { placeOf } from "./Throwable.ts"
 
@@ -41,8 +42,7 @@ const isPublicUrl = (value: unknown): boolean => {
   return url !== undefined && (url.protocol === "https:" || PublicUrl.isLoopback(url))
 }
 
-/** A path of the host itself: `//` would begin the name of another host. */
-const isHome = (value: unknown): boolean => typeof value === "string" && /^\/(?!\/)[\x21-\x5b\x5d-\x7e]*$/u.test(value)
+const isHome = (value: unknown): boolean => typeof value === "string" && SignInHome.kind.parse(value) !== undefined
 
 /** One line: it stands in the subject of mails. */
 const isName = (value: unknown): boolean =>
