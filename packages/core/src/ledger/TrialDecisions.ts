@@ -1,6 +1,7 @@
 /** Decisions on the free trial of an account that is not verified. */
 
 import { HashMap } from "effect"
+import { isOnTrial } from "./Account.ts"
 import type { EventOf, RefundReason } from "./AccountEvent.ts"
 import type { Key } from "./Memory.ts"
 import { AccountSuspended, AlreadyEnded, ReservationNotFound, TrialExcludesJobs, TrialUsedUp } from "./Refusals.ts"
@@ -10,17 +11,18 @@ import * as Trial from "./Trial.ts"
 
 type Asked = Pick<EventOf<"TrialReserved">, "reservationId" | "requestId" | "operation">
 
-/** Reserves one of ten slots. Repeating the reservation decides nothing. */
+/** Reserves one of ten slots. Refused once the account was verified or granted credits, from when its calls cost credits. Repeating the reservation decides nothing. */
 export const reserveTrial = ({ lifetime, ...call }: Asked & { readonly lifetime: number }) =>
   deciding((transaction, account) => {
     const { reservationId } = call
+    // Credits may have come by now, from a recurring grant
     const { trial } = transaction.account
     if (HashMap.has(trial.open, reservationId)) return NOTHING
     const past = Trial.outcome(trial, reservationId)
     if (past !== undefined) return past === "succeeded" ? NOTHING : new AlreadyEnded({ reservationId, outcome: past })
     const refusal = unusable(account) ?? (account.status === "suspended" ? new AccountSuspended() : undefined)
     if (refusal !== undefined) return refusal
-    if (account.verified || Trial.isUsedUp(trial)) return new TrialUsedUp({ slots: Trial.TRIAL_SLOTS })
+    if (!isOnTrial(transaction.account) || Trial.isUsedUp(trial)) return new TrialUsedUp({ slots: Trial.TRIAL_SLOTS })
     transaction.add({ _tag: "TrialReserved", ...call, expiresAt: transaction.now + lifetime })
     return undefined
   })

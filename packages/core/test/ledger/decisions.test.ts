@@ -793,6 +793,11 @@ describe("the free trial", () => {
     account(...ids.flatMap((id) => [slot(id), { _tag: "TrialUsed", reservationId: id } as const]))
       .when(trial("res_x"), WEEK)
       .thenRefused(new Decisions.TrialUsedUp({ slots: 10 }))
+    // Their calls cost credits
+    for (const event of [{ _tag: "AccountVerified" } as const, granted("a", 1)])
+      account(event)
+        .when(trial("res_x"))
+        .thenRefused(new Decisions.TrialUsedUp({ slots: 10 }))
   })
 
   test("frees a slot that was released or has expired", () => {

@@ -249,7 +249,8 @@ const reserveTrial = (account: OracleAccount, { lifetime, reservationId }: Of<"R
   const barred = unusable(account)
   if (barred.length > 0) return barred
   if (account.status === "suspended") return ["AccountSuspended"]
-  if (account.verified || trialsUsed.length + trials.size >= SLOTS) return ["TrialUsedUp"]
+  // Whoever was ever granted credits pays with credits
+  if (account.verified || account.lots.length > 0 || trialsUsed.length + trials.size >= SLOTS) return ["TrialUsedUp"]
   trials.set(reservationId, now + lifetime)
   return ACCEPTED
 }
