@@ -195,4 +195,4 @@ export {
   UpstreamNotConfigured,
   UpstreamUnavailable
 } from "./work/OperationError.ts"
-export { Pace, type Terms as PaceTerms } from "./work/Pace.ts"
+export { Pace, PaceAccount, type Terms as PaceTerms } from "./work/Pace.ts"

@@ -2,6 +2,7 @@
 import { Context, Effect, Layer, Schema } from "effect"
 import * as Operation from "../work/Operation.ts"
 import { InvalidInput, UpstreamNotConfigured, type UpstreamUnavailable } from "../work/OperationError.ts"
+import { PaceAccount } from "../work/Pace.ts"
 
 /** The most businesses of a call. */
 export const MOST = 20
@@ -117,11 +118,12 @@ export const search = Operation.make("leads.search", {
   configured: MapSearch.use(({ configured }) => configured),
   check: ({ query }) =>
     query.trim() === "" ? Effect.fail(new InvalidInput({ field: "query", message: "must have words to search for" })) : Effect.void,
-  run: Effect.fnUntraced(function* ({ hl = LANGUAGE, limit = MOST, query, with_phone = false, with_website = false }) {
+  run: Effect.fnUntraced(function* ({ hl = LANGUAGE, limit = MOST, query, with_phone = false, with_website = false }, { accountId }) {
     const map = yield* MapSearch
     // Of fewer, none might be left
     const asked = with_phone || with_website ? MOST : limit
-    const { cache, data } = yield* map.search({ query: query.trim(), hl, limit: asked })
+    const searched = map.search({ query: query.trim(), hl, limit: asked })
+    const { cache, data } = yield* Effect.provideService(searched, PaceAccount, accountId)
     const items = data.filter(({ extra }) => (extra.has_phone || !with_phone) && (extra.has_website || !with_website)).slice(0, limit)
     const echo = { query, hl, with_phone, with_website }
     return { data: { platform: map.platform, type: "business", kind: "search", query: echo, total: items.length, items } as const, cache }

@@ -1,15 +1,17 @@
 /**
  * The pace of requests to an upstream that asks for one, kept by all hosts on a state store together: whoever sends holds a row of the store
- * for as long as nobody else may send, by its own monotonic clock. So no two clocks are compared.
+ * for as long as nobody else may send, by its own monotonic clock. So no two clocks are compared. The accounts of a host have its turns in
+ * rotation; hosts get theirs by chance.
  */
 import { StateStore } from "@millrace/event-sourcing"
-import { Clock, Context, Duration, Effect, Layer, Semaphore } from "effect"
+import { Clock, Context, Duration, Effect, Layer } from "effect"
+import { FairTurns } from "./FairTurns.ts"
 import { UpstreamUnavailable } from "./OperationError.ts"
 
 export interface Terms {
   /** The least time between two requests. */
   readonly every: Duration.Input
-  /** The longest wait for a turn. */
+  /** The longest wait for a turn, which bounds how many callers wait. */
   readonly patience: Duration.Input
 }
 
@@ -21,21 +23,18 @@ const POLL = Duration.millis(50)
 
 const NOTHING = new Uint8Array()
 
-interface Gate {
-  /** Held by who sends, for as long as nobody else may. */
-  readonly turn: Semaphore.Semaphore
-  /** Calls of this host that wait. */
-  waiting: number
-}
+/** The account on whose behalf a request is sent. Requests without one share their turns as an account would. */
+export const PaceAccount = Context.Reference<string>("@millrace/core/work/Pace/PaceAccount", { defaultValue: () => "" })
 
 const make = Effect.gen(function* () {
   const store = yield* StateStore.StateStore
   const clock = yield* Clock.Clock
   const scope = yield* Effect.scope
-  const gates = new Map<string, Gate>()
+  /** A turn is held by who sends, for as long as nobody else may. */
+  const gates = new Map<string, FairTurns>()
 
-  const gateOf = (upstream: string): Gate => {
-    const gate = gates.get(upstream) ?? { turn: Semaphore.makeUnsafe(1), waiting: 0 }
+  const gateOf = (upstream: string): FairTurns => {
+    const gate = gates.get(upstream) ?? new FairTurns()
     gates.set(upstream, gate)
     return gate
   }
@@ -50,12 +49,13 @@ const make = Effect.gen(function* () {
   const leave = (upstream: string, version: number) =>
     Effect.ignore(store.write([{ _tag: "remove", space: SPACE, key: upstream, expected: version }]))
 
-  const take = (upstream: string, gate: Gate, every: number) =>
+  const take = (upstream: string, gate: FairTurns, account: string, every: number) =>
     Effect.uninterruptibleMask((restore) =>
       Effect.gen(function* () {
-        yield* restore(gate.turn.take(1))
-        const version = yield* Effect.onError(restore(seize(upstream, every)), () => gate.turn.release(1))
-        const later = Effect.ensuring(Effect.andThen(Effect.sleep(every), leave(upstream, version)), gate.turn.release(1))
+        const release = Effect.sync(() => gate.release())
+        yield* restore(gate.take(account))
+        const version = yield* Effect.onError(restore(seize(upstream, every)), () => release)
+        const later = Effect.ensuring(Effect.andThen(Effect.sleep(every), leave(upstream, version)), release)
         yield* Effect.forkIn(later, scope, { startImmediately: true })
       })
     )
@@ -63,27 +63,26 @@ const make = Effect.gen(function* () {
   return {
     /**
      * Waits until a request may be sent, which must follow at once. Isolated `UpstreamUnavailable` if that takes longer than `patience`, at
-     * once if so many wait already, or if the store does not answer.
+     * once if so many turns go before it, or if the store does not answer.
      */
     turn: (upstream: string, terms: Terms): Effect.Effect<void, UpstreamUnavailable> =>
-      Effect.suspend(() => {
+      Effect.flatMap(PaceAccount, (account) => {
         const [every, patience] = [terms.every, terms.patience].map((time) => Duration.toMillis(Duration.fromInputUnsafe(time))) as [
           number,
           number
         ]
         const gate = gateOf(upstream)
+        const before = gate.before(account)
         const busy = new UpstreamUnavailable({
           upstream,
           reason: "too many requests wait for their turn",
           isolated: true,
-          retryAfter: Math.max(1, Math.ceil((gate.waiting * every) / 1_000))
+          retryAfter: Math.max(1, Math.ceil((before * every) / 1_000))
         })
-        if (gate.waiting * every > patience) return Effect.fail(busy)
-        gate.waiting++
-        return take(upstream, gate, every).pipe(
+        if (before * every > patience) return Effect.fail(busy)
+        return take(upstream, gate, account, every).pipe(
           Effect.catchTag("StateUnavailable", ({ reason }) => Effect.fail(new UpstreamUnavailable({ upstream, reason, isolated: true }))),
-          Effect.timeoutOrElse({ duration: patience, orElse: () => Effect.fail(busy) }),
-          Effect.ensuring(Effect.sync(() => gate.waiting--))
+          Effect.timeoutOrElse({ duration: patience, orElse: () => Effect.fail(busy) })
         )
       })
   }

@@ -3,7 +3,7 @@ import { Clock, Context, Effect, Exit, Fiber, Layer, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
 import { describe, expect, test } from "vitest"
-import { Pace } from "../../src/work/Pace.ts"
+import { Pace, PaceAccount } from "../../src/work/Pace.ts"
 
 const run = <A, E>(effect: Effect.Effect<A, E, Scope.Scope>): Promise<A> =>
   Effect.runPromise(Effect.scoped(effect).pipe(Effect.provide(TestClock.layer())))
@@ -61,6 +61,40 @@ describe("the pace of an upstream", () => {
         expect(Math.max(...turns)).toBeLessThanOrEqual(last + turns.length * 1_100)
       }),
       { seed: 1, numRuns: 30 }
+    ))
+
+  test("is shared fairly: who waits with sixty requests makes another account wait for one of them", () =>
+    run(
+      Effect.gen(function* () {
+        const { turn } = yield* hostOn(yield* MemoryStateStore.make)
+        const turns: Array<string> = []
+        const ask = (account: string) =>
+          Effect.forkChild(
+            Effect.andThen(Effect.provideService(turn("a", TERMS), PaceAccount, account), () => turns.push(account)),
+            { startImmediately: true }
+          )
+        const many = yield* Effect.forEach(Array.from({ length: 60 }), () => ask("busy"))
+        const [other] = [yield* ask("other")]
+        yield* until([other])
+        expect(turns).toEqual(["busy", "busy", "other"])
+        yield* Effect.forEach(many, Fiber.interrupt)
+      })
+    ))
+
+  test("is refused to an account by its own requests that wait, and by one of each other account", () =>
+    run(
+      Effect.gen(function* () {
+        const { turn } = yield* hostOn(yield* MemoryStateStore.make)
+        const terms = { every: "1 second", patience: "3 seconds" } as const
+        const asked = (account: string) => Effect.provideService(turn("a", terms), PaceAccount, account)
+        yield* asked("busy")
+        const waiting = yield* Effect.forEach([1, 2, 3, 4], () => Effect.forkChild(Effect.exit(asked("busy")), { startImmediately: true }))
+        expect(yield* Effect.flip(asked("busy"))).toMatchObject({ _tag: "UpstreamUnavailable", retryAfter: 4 })
+        const other = yield* Effect.forkChild(asked("other"), { startImmediately: true })
+        yield* until([other])
+        expect(Exit.isSuccess(yield* Fiber.await(other))).toBe(true)
+        yield* until(waiting)
+      })
     ))
 
   test("is its own for each upstream", () =>
