@@ -3,7 +3,7 @@ export { AuthThrottle, clientOf, TooManyFailures } from "./accounts/AuthThrottle
 export { EmailClaim, ReferenceClaim } from "./accounts/Claim.ts"
 export * as EmailAddress from "./accounts/EmailAddress.ts"
 export { type Authenticated, type IssueOptions, KeyRing, type ListedKey, type NewKey, Unauthorized } from "./accounts/KeyRing.ts"
-export { MailNotConfigured, MailNotSent, MailRelay, type OutgoingMail } from "./accounts/MailRelay.ts"
+export { MailNotConfigured, MailNotSent, type MailOutcome, MailRelay, type OutgoingMail } from "./accounts/MailRelay.ts"
 export * as Passkey from "./accounts/Passkey.ts"
 export * as PasskeyChallenge from "./accounts/PasskeyChallenge.ts"
 export { type FoundPasskey, type ListedPasskey, Passkeys, TooManyPasskeys } from "./accounts/Passkeys.ts"

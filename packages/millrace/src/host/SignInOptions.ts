@@ -1,5 +1,15 @@
 /** How people sign up and sign in at a host: the options, and the layers that follow from these. */
-import { type Ledger, MailNotSent, MailRelay, Millrace, type OutgoingMail, type Registration, SignIn, type Vault } from "@millrace/core"
+import {
+  type Ledger,
+  MailNotSent,
+  type MailOutcome,
+  MailRelay,
+  Millrace,
+  type OutgoingMail,
+  type Registration,
+  SignIn,
+  type Vault
+} from "@millrace/core"
 import type { EventStore, StateStore } from "@millrace/event-sourcing"
 import { SessionRoutes } from "@millrace/http"
 import { Effect, Layer, Option } from "effect"
@@ -29,7 +39,8 @@ export interface SignInOptions {
 
 /**
  * Sends a message of plain text to one address, within 15 seconds. It returns when the message was taken; also for an address that is
- * refused for good, since answers must not tell which addresses there are. When it throws, the caller is answered with 503.
+ * refused for good, since answers must not tell which addresses there are. When it throws, the caller of a sign-in is answered with 503. A
+ * price alert whose mail may have arrived is not mailed again: throw an error with `refused: true` where the message surely was not taken.
  */
 export type SendMail = (mail: OutgoingMail) => Promise<void> | void
 
@@ -85,11 +96,17 @@ const TIME_LIMIT = "15 seconds"
 /** What went wrong, without the words of the error: they may name the address. */
 const reasonOf = (error: unknown): string => (error instanceof Error ? `mailRelay threw ${error.name}${placeOf(error)}` : "mailRelay threw")
 
+const outcomeOf = (error: unknown): MailOutcome =>
+  typeof error === "object" && error !== null && "refused" in error && error.refused === true ? "refused" : "unknown"
+
 const calling = (sendMail: SendMail): Layer.Layer<MailRelay> =>
   Layer.succeed(MailRelay, {
     configured: Effect.void,
     send: (mail) =>
-      Effect.tryPromise({ try: async () => sendMail(mail), catch: (error) => new MailNotSent({ reason: reasonOf(error) }) }).pipe(
+      Effect.tryPromise({
+        try: async () => sendMail(mail),
+        catch: (error) => new MailNotSent({ reason: reasonOf(error), outcome: outcomeOf(error) })
+      }).pipe(
         Effect.timeoutOrElse({
           duration: TIME_LIMIT,
           orElse: () => Effect.fail(new MailNotSent({ reason: `mailRelay took more than ${TIME_LIMIT}` }))
