@@ -7,6 +7,7 @@ export { MailNotConfigured, MailNotSent, type MailOutcome, MailRelay, type Outgo
 export * as Passkey from "./accounts/Passkey.ts"
 export * as PasskeyChallenge from "./accounts/PasskeyChallenge.ts"
 export { type FoundPasskey, type ListedPasskey, Passkeys, TooManyPasskeys } from "./accounts/Passkeys.ts"
+export { PublicAddress } from "./accounts/PublicAddress.ts"
 export { EmailTaken, InvalidEmail, InvalidReference, type Owner, ReferenceTaken, Registration } from "./accounts/Registration.ts"
 export * as Session from "./accounts/Session.ts"
 export { type Client, type ListedSession, type NewSession, SessionNotFound, Sessions, type SignedIn } from "./accounts/Sessions.ts"
@@ -15,6 +16,9 @@ export { type Ask, type Asked, type Follow, SignIn } from "./accounts/SignIn.ts"
 export * as SignInLink from "./accounts/SignInLink.ts"
 export { SignUps } from "./accounts/SignUps.ts"
 export * as Token from "./accounts/Token.ts"
+export * as PriceAlert from "./alerts/PriceAlert.ts"
+export { END_PATH as ALERT_END_PATH, LIMIT as ALERT_LIMIT, PriceAlerts, TooManyAlerts } from "./alerts/PriceAlerts.ts"
+export { PriceAlertUpkeep } from "./alerts/PriceAlertUpkeep.ts"
 export { CallHistory } from "./billing/CallHistory.ts"
 export { CallInDoubt, CallsInDoubt } from "./billing/CallsInDoubt.ts"
 export * as Charge from "./billing/Charge.ts"
@@ -112,6 +116,7 @@ export * as Image from "./operations/Image.ts"
 export * as ImageJobs from "./operations/ImageJobs.ts"
 export * as Keys from "./operations/Keys.ts"
 export * as Leads from "./operations/Leads.ts"
+export * as PriceAlertOperations from "./operations/PriceAlerts.ts"
 export * as PriceHistory from "./operations/PriceHistory.ts"
 export * as Proxies from "./operations/Proxies.ts"
 export * as Selectors from "./operations/Selectors.ts"
@@ -185,6 +190,7 @@ export * as Webhooks from "./webhooks/Webhooks.ts"
 export { CircuitBreaker, type CircuitBreakerOptions, type CircuitStatus } from "./work/CircuitBreaker.ts"
 export { DailyQuotas, type Quota, type Standing as QuotaStanding, type Terms as QuotaTerms } from "./work/DailyQuota.ts"
 export {
+  AddressNotVerified,
   InvalidInput,
   NotFound,
   type OperationError,

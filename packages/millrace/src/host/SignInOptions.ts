@@ -6,6 +6,7 @@ import {
   MailRelay,
   Millrace,
   type OutgoingMail,
+  PublicAddress,
   type Registration,
   SignIn,
   type Vault
@@ -125,20 +126,29 @@ const relayOf = ({ mailFrom, mailRelay, publicUrl }: SignInOptions): Layer.Layer
   return MailRelaySettings.layer(settings, false)
 }
 
+const nameOf = ({ service }: SignInOptions, title: string | undefined): string => service ?? title ?? "Millrace"
+
+/** What sends mail, and where its links lead. `title`: of the API. */
+export const mailing = (signIn: SignInOptions | undefined, title: string | undefined): Layer.Layer<MailRelay, unknown> => {
+  if (signIn === undefined) return MailRelay.unconfigured
+  const address = { url: Effect.succeed(new URL(signIn.publicUrl)), service: nameOf(signIn, title) }
+  return Layer.merge(relayOf(signIn), Layer.succeed(PublicAddress, address))
+}
+
 /** Links by mail, sessions and sign-ups, if the host has them. */
 export const layerOf = (
   signIn: SignInOptions | undefined
-): Layer.Layer<never, unknown, EventStore.EventStore | StateStore.StateStore | Ledger | Registration | Vault.Vault> =>
-  signIn === undefined ? Layer.empty : SignIn.layer.pipe(Layer.provideMerge(Layer.merge(Millrace.sessions(), relayOf(signIn))))
+): Layer.Layer<never, never, EventStore.EventStore | StateStore.StateStore | Ledger | MailRelay | Registration | Vault.Vault> =>
+  signIn === undefined ? Layer.empty : SignIn.layer.pipe(Layer.provideMerge(Millrace.sessions()))
 
 /** The routes of sign-ups and sessions. `title`: of the API; `webTool`: where it is. */
 export const routesOf = (
-  { home, publicUrl, service }: SignInOptions,
+  signIn: SignInOptions,
   title: string | undefined,
   webTool: `/${string}` | undefined
 ): ReturnType<typeof SessionRoutes.layer> =>
   SessionRoutes.layer({
-    publicUrl: Effect.succeed(new URL(publicUrl)),
-    service: service ?? title ?? "Millrace",
-    home: home ?? webTool ?? "/"
+    publicUrl: Effect.succeed(new URL(signIn.publicUrl)),
+    service: nameOf(signIn, title),
+    home: signIn.home ?? webTool ?? "/"
   })
