@@ -1,6 +1,6 @@
 /** Several processes over the same stores that take up prices and send the mails of price alerts. */
 import { EventStore, MemoryEventStore, MemoryStateStore, StateStore } from "@millrace/event-sourcing"
-import { Effect, Layer, type Scope, Stream } from "effect"
+import { type Duration, Effect, Layer, type Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { test } from "vitest"
 import { MailNotSent, MailRelay, type OutgoingMail } from "../../src/accounts/MailRelay.ts"
@@ -32,8 +32,8 @@ export interface Posted {
   readonly fate: Fate
 }
 
-/** Keeps what is handed to it, and does with each mail as it is told. */
-export const relayOf = (posted: Array<Posted>, fateOf: (mail: OutgoingMail) => Fate): Layer.Layer<MailRelay> =>
+/** Keeps what is handed to it, and does with each mail as it is told, after a while. */
+export const relayOf = (posted: Array<Posted>, fateOf: (mail: OutgoingMail) => Fate, takes: Duration.Input = 0): Layer.Layer<MailRelay> =>
   Layer.succeed(MailRelay, {
     configured: Effect.void,
     send: (mail) =>
@@ -41,8 +41,8 @@ export const relayOf = (posted: Array<Posted>, fateOf: (mail: OutgoingMail) => F
         const fate = fateOf(mail)
         posted.push({ mail, fate })
         if (fate === "hangs") return Effect.never
-        if (fate === "sent") return Effect.void
-        return Effect.fail(new MailNotSent({ reason: "EENVELOPE 451", outcome: fate === "refused" ? "refused" : "unknown" }))
+        const error = new MailNotSent({ reason: "EENVELOPE 451", outcome: fate === "refused" ? "refused" : "unknown" })
+        return Effect.andThen(Effect.sleep(takes), fate === "sent" ? Effect.void : Effect.fail(error))
       })
   })
 
