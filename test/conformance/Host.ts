@@ -14,6 +14,7 @@ import {
   Leads,
   Ledger,
   MailReceiver,
+  MailRelay,
   ManualGateway,
   MasterKey,
   MemoryBlobStore,
@@ -23,6 +24,7 @@ import {
   type Plans,
   type ProxyNode,
   ProxyNodes,
+  PublicAddress,
   type RateLimitPolicy,
   Registration,
   SmsReceiver,
@@ -156,6 +158,12 @@ const reachable = (isDown: () => boolean) =>
 
 const blobs = MemoryBlobStore.layer.pipe(Layer.provide(Vault.Vault.layer))
 
+/** Takes every mail. What it carries is no concern of the contract. */
+const mailing = Layer.merge(
+  Layer.succeed(MailRelay, { configured: Effect.void, send: () => Effect.void }),
+  Layer.succeed(PublicAddress, { url: Effect.succeed(new URL("https://api.example.com")), service: "Example" })
+)
+
 interface Servers {
   readonly nameServer: string
   readonly codeHost: URL
@@ -175,7 +183,10 @@ const services = (
   { isConfigured = true, isDown = () => false, rateLimit = { limit: UNLIMITED, window: 60 } }: Options
 ) =>
   Layer.mergeAll(Readiness.Readiness.layer(), AuthThrottle.layer({ failures: UNLIMITED })).pipe(
-    Layer.provideMerge(Millrace.layer({ operations: api.operations, rateLimit, payments: { plans: [PLAN] } })),
+    Layer.provideMerge(
+      // Accounts have what a test grants them, and nothing for their address
+      Millrace.layer({ operations: api.operations, rateLimit, payments: { plans: [PLAN] }, registration: { signUpCredits: Credits.of(0) } })
+    ),
     Layer.provideMerge(
       Layer.mergeAll(
         HarperGrammarChecker.layer(),
@@ -193,6 +204,7 @@ const services = (
         isConfigured ? PlacesMapSearch.layer({ baseUrl: map, apiKey: Redacted.make(PlacesServer.KEY) }) : Leads.MapSearch.unconfigured,
         isConfigured ? videos(videoSite) : Video.VideoSite.unconfigured,
         isConfigured ? ManualGateway.layer() : Layer.empty,
+        isConfigured ? mailing : MailRelay.unconfigured,
         isConfigured ? SmsReceiver.layer([NUMBER]).pipe(Layer.provide(Vault.Vault.layer)) : SmsReceiver.unconfigured,
         isConfigured ? Layer.merge(EspeakSpeechSynthesizer.layer(), images) : nobody,
         blobs
@@ -250,6 +262,7 @@ export const hostWith = Effect.fnUntraced(function* (options: Options) {
   const open = Effect.fnUntraced(function* (credits: number) {
     const registration = yield* Registration
     const accountId = yield* registration.open(`${crypto.randomUUID()}@example.org`)
+    yield* registration.verify(accountId)
     const keys = yield* KeyRing
     const { key } = yield* keys.issue(accountId)
     const ledger = yield* Ledger

@@ -141,6 +141,7 @@ describe("the floors of core", () => {
     "proxies",
     "coupons",
     "prices",
+    "alerts",
     "live",
     "operations"
   ]

@@ -204,6 +204,19 @@ test("no key, address, label, idempotency key or text of a request is written in
   for (const name of [`url=${page}`, `sku=${asked}`, `variant_id=${asked}&store_id=${asked}`])
     expect((await send(`/api/v1/products/price-history?${name}&price=9.99`)).status).toBe(200)
   expect((await send(`/api/v1/products/selectors?url=${asked}&selector_name=getProductName`)).status).toBe(422)
+  // The name and the address of what is watched, and what ends the alert
+  const watched = { url: `https://shop.example.com/${asked}`, name: asked, price: 9.99, target_price: 5, consent: true }
+  const alert = await send("/api/v1/products/price-alerts", {
+    ...json(watched),
+    headers: { "idempotency-key": `${has("idempotencyKey")}-alert` }
+  })
+  expect(alert.status).toBe(202)
+  expect((await send("/api/v1/products/price-alerts", json({ ...watched, url: has("wrong") }))).status).toBe(422)
+  const ending = new URL(JSON.parse(alert.body).data.unsubscribe_url)
+  secrets["alert"] = ending.searchParams.get("token")?.split(".")[1] ?? ""
+  expect((await send(`${ending.pathname}?token=${has("wrong")}`, { key: undefined })).status).toBe(404)
+  for (const method of ["GET", "POST"])
+    expect((await send(`${ending.pathname}${ending.search}`, { key: undefined, method })).status).toBe(200)
   // What is searched is the caller's; what is submitted is for everybody to read, but not who submitted it
   expect((await send(`/api/v1/coupons?store=${asked}&product_name=${asked}&shop_username=${asked}`)).status).toBe(200)
   const coupon = { domain: "shop.example.com", code: "SAVE20", worked: true }

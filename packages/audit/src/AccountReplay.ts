@@ -52,6 +52,8 @@ export class AccountReplay {
   lots = 0
   holds = 0
   state: Account.Account = Account.initial
+  /** Milliseconds since 1970, if it was. */
+  closedAt: number | undefined
   readonly #own: Postings.OwnAccounts
   #at: number | undefined
   #byPostings: Balances = { available: 0, reserved: 0, receivable: 0 }
@@ -77,6 +79,7 @@ export class AccountReplay {
       }
       if (event._tag === "CreditReserved") this.holds++
       else if (event._tag === "CreditsGranted") this.lots++
+      else if (event._tag === "AccountClosed") this.closedAt = at
       const postings = Postings.postings(this.#own, before, event)
       this.state = Account.Account.evolve(before, event, at)
       calls.learn(this.accountId, event)

@@ -105,7 +105,7 @@ const checkSnapshotsAhead = Effect.fnUntraced(function* ({ problems, streams }: 
 
 /** Reports what is still open at the end of the log although its time is over: jobs, inboxes, sessions, payments and holds. */
 const checkOverdue = Effect.fnUntraced(function* (reader: LogReader, together: boolean, at?: number) {
-  const { inboxes, invoices, jobs, latest, payments, problems, proxies, sessions, streams } = reader
+  const { alerts, inboxes, invoices, jobs, latest, payments, problems, proxies, sessions, streams } = reader
   const now = at ?? (latest === "" ? 0 : Date.parse(latest))
   jobs.reportOverdue(now, problems)
   inboxes.reportOverdue(now, problems)
@@ -113,6 +113,7 @@ const checkOverdue = Effect.fnUntraced(function* (reader: LogReader, together: b
   payments.reportUnsettled(now, (accountId) => reader.accountOf(accountId), problems)
   invoices.reportMissing(now, problems)
   sessions.reportOverdue(now, problems)
+  alerts.reportOverdue(now, problems)
   const hasBegun = (jobId: string) => streams.has(StreamName.make(Job.Job.category, jobId))
   const overdue = new Map<StreamName.StreamName, ReadonlyMap<string, number>>()
   for (const { account, name, sound } of streams.values()) {

@@ -10,6 +10,7 @@ import {
   ManualPayment,
   Passkey,
   Payment,
+  PriceAlert,
   PricePlan,
   Product,
   ProxySession,
@@ -23,6 +24,7 @@ import {
 } from "@millrace/core"
 import { type Decider, StreamName } from "@millrace/event-sourcing"
 import type { Known } from "./AccountReplay.ts"
+import type { AlertIndex } from "./AlertIndex.ts"
 import type { InboxIndex } from "./InboxIndex.ts"
 import type { InvoiceIndex } from "./InvoiceIndex.ts"
 import type { ProxySessionIndex } from "./ProxySessionIndex.ts"
@@ -67,6 +69,7 @@ export interface ApiKeys {
 
 /** What the replays of this library's categories fill. */
 export interface Indexes extends Known {
+  readonly alerts: AlertIndex
   readonly waits: WaitIndex
   readonly inboxes: InboxIndex
   readonly proxies: ProxySessionIndex
@@ -78,6 +81,7 @@ export interface Indexes extends Known {
 
 /** The categories of this library. */
 export const coreCategories = ({
+  alerts,
   apiKeys,
   calls,
   inboxes,
@@ -112,6 +116,11 @@ export const coreCategories = ({
   { name: Subscription.Subscription.category, begin: (_, report) => subscriptions.begin(report) },
   category(Product.Product),
   category(Product.PriceClaims),
+  {
+    name: PriceAlert.PriceAlert.category,
+    begin: (stream, report) => alerts.begin(stream, report),
+    lost: (stream) => alerts.lost(stream)
+  },
   category(Webhook.Webhook),
   category(CouponStore.CouponStore),
   { name: Sms.Sms.category, begin: (stream) => waits.beginMessage(stream), lost: (stream) => waits.lostMessage(stream) },

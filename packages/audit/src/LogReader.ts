@@ -7,6 +7,7 @@
 import { Account, type Money } from "@millrace/core"
 import { EventStore, fromIso, HashChain, StreamName } from "@millrace/event-sourcing"
 import { AccountReplay, uncoveredHolds } from "./AccountReplay.ts"
+import { AlertIndex } from "./AlertIndex.ts"
 import { CallIndex } from "./CallIndex.ts"
 import { type ApiKeys, type Category, coreCategories } from "./Categories.ts"
 import { gapBetween } from "./Chain.ts"
@@ -72,6 +73,12 @@ export class LogReader {
   readonly sessions = new SessionIndex((accountId) => {
     const stream = this.#accountStream(accountId)
     return stream?.sound === false || (stream?.account !== undefined && stream.account.state.status !== "absent")
+  })
+  readonly alerts = new AlertIndex((accountId) => {
+    const stream = this.#accountStream(accountId)
+    const status = stream?.account?.state.status
+    const isOpened = stream?.sound === false || (status !== undefined && status !== "absent")
+    return { isOpened, closedAt: stream?.sound !== false && status === "closed" ? stream?.account?.closedAt : undefined }
   })
   readonly apiKeys: ApiKeys = { issued: 0, revoked: 0 }
   readonly #categories: ReadonlyMap<string, Category>

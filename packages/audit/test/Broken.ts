@@ -288,6 +288,24 @@ export const withPasskey = [
   passkeyRemoved
 ]
 
+// A price alert `a` of the account, whose price falls once
+
+const ofAlert = (_tag: string, fields: object = {}) => ({ of: "priceAlert-a", is: event(_tag, fields) }) as const
+const observed = (price: string, revision: number) => ({ price, currency: null, revision })
+const alertRegistered = ofAlert("PriceAlertRegistered", {
+  ...{ accountId: "a", product: "p", target: "20", sealed: "", observed: null, reservationId: "r" }
+})
+const alertReached = (fall: number, price = "20") => ofAlert("PriceAlertReached", { fall, observed: observed(price, 2 * fall) })
+const alertArmed = ofAlert("PriceAlertArmed", { observed: observed("21", 3) })
+const alertMail = (_tag: string, attempt = 1, fall = 1) => ofAlert(_tag, { fall, attempt })
+const alertRefused = (retryAt: string | null) => ofAlert("AlertMailRefused", { fall: 1, attempt: 1, reason: "EENVELOPE 451", retryAt })
+const alertFell = [opened, alertRegistered, alertReached(1)]
+export const withAlert = [
+  ...[...alertFell, alertMail("AlertMailSending"), alertRefused(T1), T1, alertMail("AlertMailSending", 2), alertMail("AlertMailSent", 2)],
+  ...[alertArmed, alertReached(2), alertMail("AlertMailSending", 1, 2), alertMail("AlertMailInDoubt", 1, 2)],
+  ofAlert("PriceAlertEnded", { reason: "unsubscribed" })
+]
+
 // A job `j` of reservation `r`
 
 const job = (_tag: string, fields: object = {}) => ({ of: "job-j", is: event(_tag, fields) }) as const
@@ -679,6 +697,36 @@ export const broken: ReadonlyArray<readonly [rule: RuleName, what: string, scrip
   ["event-is-readable", "a passkey that signs too late", [opened, passkeyAdded, T1, signatureOf("one")]],
   ["event-is-readable", "a passkey that signs after its end", [...withPasskey, signatureOf("three")]],
   ["event-is-readable", "a passkey that is added twice", [opened, passkeyAdded, passkeyAdded]],
+  ["alert-is-of-an-account", "a price alert without an account", [alertRegistered]],
+  [
+    "alert-mail-goes-to-an-account",
+    "a mail long after the account was closed",
+    [...alertFell, event("AccountClosed"), T1, alertMail("AlertMailSending")]
+  ],
+  [
+    "alert-mail-has-an-outcome",
+    "a mail without an outcome",
+    [...alertFell, alertMail("AlertMailSending"), T2, { of: "account-b", is: opened }],
+    4
+  ],
+  ["event-is-readable", "a price alert that is told twice of one fall", [...alertFell, alertReached(2)]],
+  ["event-is-readable", "a fall that does not reach the target", [opened, alertRegistered, alertReached(1, "20.01")]],
+  [
+    "event-is-readable",
+    "a mail that is sent again after it was sent",
+    [...alertFell, alertMail("AlertMailSending"), alertMail("AlertMailSent"), alertMail("AlertMailSending", 2)]
+  ],
+  [
+    "event-is-readable",
+    "a mail that is sent again after it was in doubt",
+    [...alertFell, alertMail("AlertMailSending"), alertMail("AlertMailInDoubt"), alertMail("AlertMailSending", 2)]
+  ],
+  [
+    "event-is-readable",
+    "a mail that is sent again too early",
+    [...alertFell, alertMail("AlertMailSending"), alertRefused(T1), alertMail("AlertMailSending", 2)]
+  ],
+  ["event-is-readable", "a mail after the end of its alert", [...withAlert, alertMail("AlertMailSending", 1, 2)]],
   ["session-ends-by-its-end", "a session whose end was not written", [...withSignIn, DAY_31, { of: "account-b", is: opened }], 4],
   ["event-is-readable", "a session that is opened twice", [...withSignIn, signedIn()]],
   ["event-is-readable", "a session that expires too early", [...withSignIn, signedOut("expired")]],

@@ -11,6 +11,8 @@ import { Registration, type Options as RegistrationOptions } from "./accounts/Re
 import { Sessions } from "./accounts/Sessions.ts"
 import { SessionUpkeep } from "./accounts/SessionUpkeep.ts"
 import { SignUps } from "./accounts/SignUps.ts"
+import { PriceAlerts } from "./alerts/PriceAlerts.ts"
+import { PriceAlertUpkeep } from "./alerts/PriceAlertUpkeep.ts"
 import { CallHistory } from "./billing/CallHistory.ts"
 import { CallsInDoubt } from "./billing/CallsInDoubt.ts"
 import { Charge, type ChargeOptions } from "./billing/Charge.ts"
@@ -33,6 +35,7 @@ import { Ledger, type LedgerOptions } from "./ledger/Ledger.ts"
 import { AccountWatch } from "./live/AccountWatch.ts"
 import { topUp } from "./operations/Billing.ts"
 import { Catalog, type Groups } from "./operations/Catalog.ts"
+import { register as registerAlert } from "./operations/PriceAlerts.ts"
 import { createSession } from "./operations/Proxies.ts"
 import { subscribe } from "./operations/Subscriptions.ts"
 import { Checkout, type CheckoutOptions } from "./payments/Checkout.ts"
@@ -112,13 +115,17 @@ export const administration = (
   )
 }
 
-/** All services: administration, calls, recovery and, where an operation is a job, jobs. */
+/**
+ * All services: administration, calls, recovery and, where an operation is a job, jobs. Where the context has a `MailRelay` and a
+ * `PublicAddress`, accounts can register price alerts.
+ */
 export const layer = <Op extends Operation.Any>(options: MillraceOptions<Op>) =>
   Layer.mergeAll(
     Recovery.layer(options.operations, options.recovery),
     AccountUpkeep.layer({ ...options.recovery, ...Struct.pick(options, ["expiryNotice"]) }),
     running(options),
     expiringProxies(options),
+    watchingPrices(options),
     maintainingPayments(options)
   ).pipe(
     Layer.provideMerge(Charge.layer(Struct.pick(options, ["late"]))),
@@ -141,7 +148,7 @@ export const layer = <Op extends Operation.Any>(options: MillraceOptions<Op>) =>
         ProxySessions.layer(options.proxies),
         ProxyNodes.layer,
         Coupons.layer(options.coupons),
-        CatalogPrices.layer.pipe(Layer.provideMerge(PriceObservations.layer)),
+        Layer.mergeAll(CatalogPrices.layer, PriceAlerts.layer).pipe(Layer.provideMerge(PriceObservations.layer)),
         InvoiceBook.layer,
         Subscriptions.layer(options.payments).pipe(Layer.provideMerge(Checkout.layer(options.payments)))
       )
@@ -169,6 +176,13 @@ const expiringProxies = <Op extends Operation.Any>({
   recovery
 }: MillraceOptions<Op>): Layer.Layer<never, never, ProxySessions | Stores> =>
   operations.some(({ key }) => key === createSession.key) ? ProxyUpkeep.layer(recovery) : Layer.empty
+
+/** `PriceAlertUpkeep`, where alerts can be registered. */
+const watchingPrices = <Op extends Operation.Any>({
+  operations,
+  recovery
+}: MillraceOptions<Op>): Layer.Layer<never, never, PriceAlerts | PriceObservations | Ledger | Registration | Stores> =>
+  operations.some(({ key }) => key === registerAlert.key) ? PriceAlertUpkeep.layer(recovery) : Layer.empty
 
 /** `PaymentUpkeep` and `SubscriptionUpkeep`, where credits can be bought. */
 const maintainingPayments = <Op extends Operation.Any>({

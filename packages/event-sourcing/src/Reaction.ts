@@ -23,13 +23,29 @@ export interface Definition<E = never, R = never> extends Selection {
   readonly start: "beginning" | "now" | Position
 }
 
+/** Handlers of events, with what they select. */
+export type Handling<E = never, R = never> = Required<Selection> & Pick<Definition<E, R>, "react">
+
 /** Typed handlers of a decider's events. Spread the result into a {@link Definition}. */
 export const of = <Event extends Tagged, E = never, R = never>(
   decider: Pick<Decider<never, Event>, "category" | "codec">,
   handlers: EventHandlers.Handlers<Event, [], Effect.Effect<void, E, R>>
-): Required<Selection> & Pick<Definition<E, R>, "react"> => {
+): Handling<E, R> => {
   const { categories, dispatch, types } = EventHandlers.of(decider, handlers)
   return { categories, types, react: (event) => Effect.suspend(() => dispatch(event) ?? Effect.void) }
+}
+
+/** Combines the handlers of several deciders. */
+export const all = <E1 = never, R1 = never, E2 = never, R2 = never, E3 = never, R3 = never>(
+  ...reactions: readonly [Handling<E1, R1>, Handling<E2, R2>, Handling<E3, R3>?]
+): Handling<E1 | E2 | E3, R1 | R2 | R3> => {
+  const given = reactions.filter((reaction) => reaction !== undefined)
+  return {
+    categories: given.flatMap(({ categories }) => categories),
+    types: given.flatMap(({ types }) => types),
+    react: (event) =>
+      Effect.forEach(given, ({ react }) => react(event) as Effect.Effect<void, E1 | E2 | E3, R1 | R2 | R3>, { discard: true })
+  }
 }
 
 export interface Options extends Lease.Options {

@@ -27,6 +27,7 @@ const TERMS = {
   insufficient_scope: permanent(403, "The API key is good, but not for this operation."),
   cross_site_request: permanent(403, "The session's cookie came without X-CSRF-Token, or from a page of another site."),
   sign_in_refused: permanent(403, "The sign-in link or the passkey is unknown, used, expired, or of another browser."),
+  address_not_verified: permanent(403, "The account has no verified e-mail address, which the operation needs. Verify it first."),
   insufficient_credits: permanent(402, "The account has less than the call costs; the headers say how much is short."),
   account_in_debt: permanent(402, "The account is in debt, and nothing priced runs until that is repaid."),
   trial_used_up: permanent(402, "All calls of the account's trial are used. Verify its address, or buy credits."),

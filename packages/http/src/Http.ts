@@ -2,11 +2,20 @@
  * Millrace's HTTP API as a layer of routes. An Effect host gives it to `HttpRouter.serve`; every other host serves it by `WebHandler`.
  */
 
-import type { AccountWatch, AuthThrottle, Charge, KeyRing, Ledger, RateLimit } from "@millrace/core"
+import {
+  type AccountWatch,
+  type AuthThrottle,
+  type Charge,
+  type KeyRing,
+  type Ledger,
+  PriceAlertOperations,
+  type RateLimit
+} from "@millrace/core"
 import { type Array, Context, Effect, Layer, type Predicate, Scope, Struct, Tracer } from "effect"
 import { HttpMiddleware, HttpRouter } from "effect/http"
 import * as AccountEvents from "./AccountEvents.ts"
 import type { Api, Groups, OperationsOf } from "./Api.ts"
+import * as AlertPage from "./alerts/AlertPage.ts"
 import type { Services } from "./Endpoint.ts"
 import type { Name as Hook } from "./hooks/HookEndpoints.ts"
 import * as OperationRoute from "./OperationRoute.ts"
@@ -57,7 +66,8 @@ export const layer = <G extends Groups>(
       const routeOf = yield* OperationRoute.make(bodyLimit, services)
       const served = Object.values(groups).flatMap(({ operations, scope }) => operations.map((operation) => routeOf(operation, scope)))
       const system = yield* SystemRoutes.make(contract, operations, { docs, hooks, operator, sessions })
-      const routes = [...served, yield* AccountEvents.make, ...system]
+      const isAlerting = operations.some(({ key }) => key === PriceAlertOperations.register.key)
+      const routes = [...served, yield* AccountEvents.make, ...system, ...(isAlerting ? yield* AlertPage.routes : [])]
       const places = [
         ...routes,
         ...(sessions ? [...SessionEndpoints.PLACES, ...PasskeyEndpoints.PLACES] : []),

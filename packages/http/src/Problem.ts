@@ -206,6 +206,7 @@ const PROBLEMS: Problems = {
     message: `The limit of ${limit} submissions is reached. Try again later.`,
     headers: { "retry-after": String(retryAfter) }
   }),
+  AddressNotVerified: plain("address_not_verified"),
   InFlight: plain("idempotency_key_in_use"),
   KeyReused: plain("idempotency_key_reused"),
   ReplyUnavailable: plain("reply_unavailable", "The reply to this Idempotency-Key was not kept. The call does not run again."),

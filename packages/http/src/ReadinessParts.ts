@@ -8,6 +8,8 @@ import {
   JobUpkeep,
   Passkeys,
   PaymentUpkeep,
+  PriceAlerts,
+  PriceAlertUpkeep,
   type Recovery,
   Sessions,
   SessionUpkeep,
@@ -115,6 +117,26 @@ const subscriptions = Effect.map(Effect.serviceOption(SubscriptionUpkeep), (upke
   )
 )
 
+/** What keeps falls of prices from being found, and told. A mail relay that is away is no trouble of this host. */
+const alerts = Effect.gen(function* () {
+  const alerts = yield* Effect.serviceOption(PriceAlerts)
+  const upkeep = yield* Effect.serviceOption(PriceAlertUpkeep)
+  if (Option.isNone(alerts) || Option.isNone(upkeep)) return Option.none()
+  return Option.some(
+    Effect.gen(function* () {
+      const { mails, prices } = yield* upkeep.value.status
+      const part: Part = {
+        projections: [
+          ["the list of price alerts", yield* alerts.value.indexStatus],
+          ...(mails === undefined ? [] : [["the mails of price alerts", mails.projection] as const])
+        ],
+        troubles: [through("the upkeep of price alerts", prices.trouble, mails?.trouble)]
+      }
+      return part
+    })
+  )
+})
+
 /** The list of invoices. */
 const invoices = Effect.map(Effect.serviceOption(InvoiceBook), (book) =>
   Option.map(book, ({ status }) =>
@@ -158,7 +180,7 @@ const sessions = Effect.gen(function* () {
 })
 
 /** The parts that only some hosts have, but for jobs and webhooks. */
-export const further = Effect.map(Effect.all([accounts, inboxes, payments, subscriptions, invoices, messages, sessions]), (parts) =>
+export const further = Effect.map(Effect.all([accounts, inboxes, payments, subscriptions, alerts, invoices, messages, sessions]), (parts) =>
   Effect.all(parts.flatMap((part) => Option.toArray(part)))
 )
 

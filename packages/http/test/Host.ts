@@ -29,6 +29,7 @@ import {
   PricePlan,
   type ProxyNode,
   ProxyNodes,
+  PublicAddress,
   type RateLimitPolicy,
   Registration,
   SignIn,
@@ -284,6 +285,8 @@ export interface Options extends Http.Options {
   readonly signInLimits?: NonNullable<SessionRoutes.Settings["limits"]>
   /** What sends mail, instead of a list. */
   readonly relay?: Layer.Layer<MailRelay>
+  /** Where the mails of price alerts go: nowhere by default, which is no relay. */
+  readonly alertMails?: Array<OutgoingMail>
 }
 
 export const PUBLIC_NUMBER = "+15005550001"
@@ -319,6 +322,14 @@ const prices = Layer.effectDiscard(
   )
 )
 
+const listing = (mails: Array<OutgoingMail>): Layer.Layer<MailRelay> =>
+  Layer.succeed(MailRelay, { configured: Effect.void, send: (mail) => Effect.sync(() => void mails.push(mail)) })
+
+const mailing = (mails: Array<OutgoingMail> | undefined): Layer.Layer<MailRelay> =>
+  mails === undefined
+    ? MailRelay.unconfigured
+    : Layer.merge(listing(mails), Layer.succeed(PublicAddress, { url: Effect.succeed(new URL(PUBLIC_URL)), service: "Example" }))
+
 export const services = ({
   rateLimit = { limit: 10_000, window: 60 },
   authFailures = 1_000,
@@ -326,6 +337,7 @@ export const services = ({
   states = MemoryStateStore.layer,
   plans = [PLAN],
   gateway = ManualGateway.layer(),
+  alertMails,
   jobs
 }: Options = {}) =>
   Layer.mergeAll(Readiness.Readiness.layer(), prices, AuthThrottle.layer({ failures: authFailures })).pipe(
@@ -350,6 +362,7 @@ export const services = ({
         sms,
         mail,
         ManualGateway.operators,
+        mailing(alertMails),
         gateway ?? Layer.empty
       )
     ),
@@ -401,11 +414,10 @@ export const PUBLIC_URL = "https://api.example.com"
 /** The routes of sign-ups and sessions, which put mails on a list. */
 const sessionRoutes = ({ relay, sessions, signInLimits }: Options, mails: Array<OutgoingMail>) => {
   if (sessions !== true) return Layer.empty
-  const listing = Layer.succeed(MailRelay, { configured: Effect.void, send: (mail) => Effect.sync(() => void mails.push(mail)) })
   return SessionRoutes.layer({
     publicUrl: Effect.succeed(new URL(PUBLIC_URL)),
     ...(signInLimits === undefined ? {} : { limits: signInLimits })
-  }).pipe(Layer.provide(SignIn.layer), Layer.provide(relay ?? listing))
+  }).pipe(Layer.provide(SignIn.layer), Layer.provide(relay ?? listing(mails)))
 }
 
 /** Opens a host on a port of its own. It closes with the scope. */

@@ -118,6 +118,20 @@ describe("an answer", () => {
       expect((yield* at.log).filter(({ type }) => type === "AccountOpened")).toEqual([])
     })
   )
+
+  testing(
+    "for an address that the relay refuses for good is answered like any other, and the log does not name the address",
+    Effect.gen(function* () {
+      const { MailNotSent, MailRelay } = yield* Effect.promise(() => import("@millrace/core"))
+      const refused = new MailNotSent({ reason: "EENVELOPE 550", outcome: "refused", isAddressRefused: true })
+      const relay = Layer.succeed(MailRelay, { configured: Effect.void, send: () => Effect.fail(refused) })
+      const at = yield* host({ sessions: true, relay })
+      expect((yield* browserAt(at).askForLink("nobody@example.com")).status).toBe(202)
+      expect((yield* browserAt(at).signUp("nobody@example.com")).status).toBe(202)
+      expect(at.lines.filter((line) => line.includes("refused an address for good"))).toHaveLength(2)
+      expect(at.lines.join("")).not.toContain("nobody")
+    })
+  )
 })
 
 describe("an address", () => {

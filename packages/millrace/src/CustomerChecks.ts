@@ -47,9 +47,9 @@ const relay = check(
     const given = yield* set("MILLRACE_MAIL_FROM", MailRelaySettings.sender)
     if (Option.isNone(relay)) {
       const needed = "set MILLRACE_MAIL_RELAY: smtp://name:password@relay.example.com:587, or print to try it out"
-      return finding("none: nobody signs up or signs in by mail", needed, true)
+      return finding("none: nobody signs up or signs in by mail, and there are no price alerts", needed, true)
     }
-    if (relay.value === "print") return finding("links are printed: who reads the output of the server can sign in")
+    if (relay.value === "print") return finding("mails are printed: who reads the output of the server can sign in")
     const url = relay.value
     const reached = yield* publicUrl
     const sender = Option.getOrElse(given, () => MailRelaySettings.senderAt(reached))

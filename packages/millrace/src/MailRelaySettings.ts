@@ -48,7 +48,7 @@ export const sender: Setting.Kind<string> = {
 export const flags = {
   mailRelay: Setting.optional(
     "mail-relay",
-    "Relay that sends sign-in links, with name and password; better by the variable. print prints them. Without it, nobody signs up or signs in by mail",
+    "Relay that sends sign-in links and price alerts, with name and password; better by the variable. print prints them. Without it, nobody signs up or signs in by mail",
     relayOrPrint
   ),
   mailFrom: Setting.optional("mail-from", "Sender of this mail; no-reply at the host of --public-url when left out", sender)

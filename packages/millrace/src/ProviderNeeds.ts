@@ -7,6 +7,7 @@ const NEEDS: Readonly<Record<string, string>> = {
   "map search": "MILLRACE_MAP_SEARCH",
   payments: "MILLRACE_PAYMENTS",
   plans: "MILLRACE_PLANS",
+  "price alerts": "MILLRACE_MAIL_RELAY, and MILLRACE_PUBLIC_URL for the links in its mails",
   proxy: "MILLRACE_PROXY or MILLRACE_SOCKS at some host",
   speech: "MILLRACE_SPEECH",
   "verification codes": "MILLRACE_SMS_NUMBERS",

@@ -1,4 +1,5 @@
 /** The address under which people reach this server: the setting, or where it listens. It is never taken from a request. */
+import { PublicAddress } from "@millrace/core"
 import { Context, Deferred, Effect, Layer, Option } from "effect"
 import * as Setting from "./Setting.ts"
 
@@ -47,3 +48,9 @@ export class PublicUrl extends Context.Service<
       }))
     )
 }
+
+/** Where the links of mails lead that the host sends by itself. */
+export const address: Layer.Layer<PublicAddress, never, PublicUrl> = Layer.effect(
+  PublicAddress,
+  Effect.map(PublicUrl, ({ url }) => ({ url, service: "Millrace" }))
+)

@@ -40,7 +40,7 @@ describe("without settings", () => {
     expect(await examine({})).toEqual({
       "public URL": "ok links in mails lead to where the server listens -> set MILLRACE_PUBLIC_URL: where people reach it",
       "mail relay":
-        "ok none: nobody signs up or signs in by mail -> set MILLRACE_MAIL_RELAY: smtp://name:password@relay.example.com:587, or print to try it out",
+        "ok none: nobody signs up or signs in by mail, and there are no price alerts -> set MILLRACE_MAIL_RELAY: smtp://name:password@relay.example.com:587, or print to try it out",
       payments: "ok credits cannot be bought here -> set MILLRACE_PAYMENTS: manual, stripe or paypal",
       plans: "ok none: nobody subscribes -> set MILLRACE_PLANS: file|json"
     })
@@ -121,7 +121,7 @@ describe("a mail relay", () => {
 
   it.each([
     ["http://name:canary@relay.example.com", "WRONG MILLRACE_MAIL_RELAY must be print, or a relay such as"],
-    ["print", "ok links are printed"]
+    ["print", "ok mails are printed"]
   ])("%s", async (relay, told) => {
     const all = await examine({ MILLRACE_MAIL_RELAY: relay })
     expect(all["mail relay"]).toContain(told)

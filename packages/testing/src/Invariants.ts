@@ -1,5 +1,5 @@
 /**
- * Invariants: what is true of the events of every account, job, inbox, wait for a code, proxy session, payment, invoice, subscription, and
+ * Invariants: what is true of the events of every account, job, inbox, wait for a code, proxy session, price alert, payment, invoice, subscription, and
  * session of a person. The checkers keep books of their own from the events alone. Only the rules about postings and the fold use the ledger's
  * code, to compare it with those books.
  */
@@ -12,6 +12,7 @@ import {
   Job,
   Passkey,
   Payment,
+  PriceAlert,
   ProxySession,
   Session,
   SignInLink,
@@ -21,6 +22,7 @@ import {
 } from "@millrace/core"
 import { StreamName } from "@millrace/event-sourcing"
 import { AccountChecker } from "./invariants/AccountChecker.ts"
+import { AlertChecker } from "./invariants/AlertChecker.ts"
 import { InboxChecker } from "./invariants/InboxChecker.ts"
 import { InvoiceChecker } from "./invariants/InvoiceChecker.ts"
 import { JobChecker } from "./invariants/JobChecker.ts"
@@ -46,6 +48,7 @@ export type CheckedEvent =
   | Session.SessionEvent
   | Passkey.PasskeyEvent
   | Subscription.SubscriptionEvent
+  | PriceAlert.PriceAlertEvent
   | SignInLink.SignInEvent
   | Payment.PaymentEvent
   | Invoice.InvoiceEvent
@@ -71,6 +74,24 @@ export interface Violation {
 const nameOf = (stream: string): readonly [category: string, id: string] =>
   StreamName.isStreamName(stream) ? [StreamName.category(stream), StreamName.id(stream)] : [Account.Account.category, stream]
 
+/** The checkers of all kinds but accounts. `has`: whether events of a kind are there. */
+const checkersOf = (has: (kind: { readonly category: string }) => boolean, report: Report) => {
+  const payments = new PaymentChecker(has(Payment.Payment), report)
+  const paying = has(Payment.Payment) ? payments : undefined
+  return {
+    alerts: new AlertChecker(report),
+    inboxes: new InboxChecker(has(InboxAddress.AddressClaim), report),
+    invoices: new InvoiceChecker(paying, report),
+    jobs: new JobChecker({ accounts: has(Account.Account), jobs: has(Job.Job) }, report),
+    passkeys: new PasskeyChecker(has(Passkey.Passkey), report),
+    payments,
+    sessions: new SessionChecker(report),
+    signIns: new SignInChecker(has(SignInLink.SignInLink), report),
+    subscriptions: new SubscriptionChecker(paying, report),
+    waits: new WaitChecker({ texts: has(Sms.Sms), waits: has(Verification.Verification) }, report)
+  }
+}
+
 /**
  * All violations in these events, in the order of the log. The events may be of one stream or of many, of one kind or of several; where kinds
  * are there that belong together, their relations are checked as well. Never throws.
@@ -86,15 +107,7 @@ export const invariants = (events: Iterable<Recorded>): ReadonlyArray<Violation>
   const kinds = new Set(all.map(({ stream }) => nameOf(stream)[0]))
   const has = ({ category }: { readonly category: string }): boolean => kinds.has(category)
   const accounts = new Map<string, AccountChecker>()
-  const jobs = new JobChecker({ accounts: has(Account.Account), jobs: has(Job.Job) }, report)
-  const inboxes = new InboxChecker(has(InboxAddress.AddressClaim), report)
-  const waits = new WaitChecker({ texts: has(Sms.Sms), waits: has(Verification.Verification) }, report)
-  const sessions = new SessionChecker(report)
-  const signIns = new SignInChecker(has(SignInLink.SignInLink), report)
-  const passkeys = new PasskeyChecker(has(Passkey.Passkey), report)
-  const payments = new PaymentChecker(has(Payment.Payment), report)
-  const invoices = new InvoiceChecker(has(Payment.Payment) ? payments : undefined, report)
-  const subscriptions = new SubscriptionChecker(has(Payment.Payment) ? payments : undefined, report)
+  const { alerts, inboxes, invoices, jobs, passkeys, payments, sessions, signIns, subscriptions, waits } = checkersOf(has, report)
 
   const enter = ({ at, event, stream }: Recorded): void => {
     const [category, id] = nameOf(stream)
@@ -118,6 +131,8 @@ export const invariants = (events: Iterable<Recorded>): ReadonlyArray<Violation>
         return passkeys.enter(id, event as Passkey.PasskeyEvent, at)
       case SignInLink.SignInLink.category:
         return signIns.link(id, event as SignInLink.SignInEvent, at)
+      case PriceAlert.PriceAlert.category:
+        return alerts.enter(id, event as PriceAlert.PriceAlertEvent, at)
       case Payment.Payment.category:
         return payments.enter(id, event as Payment.PaymentEvent)
       case Invoice.Invoice.category:

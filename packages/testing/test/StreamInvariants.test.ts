@@ -168,6 +168,54 @@ describe("the invariants of sessions and links", () => {
   test.each(CASES)("report %s", (_, rule, events) => expect(broken(events)).toContain(rule))
 })
 
+describe("the invariants of price alerts", () => {
+  const alert = on("priceAlert-a")
+  const observed = (price: string, revision = 0) => ({ price, currency: null, revision })
+  const registered = (target = "20", fields: { readonly accountId?: string } = {}) =>
+    alert({
+      ...{ _tag: "PriceAlertRegistered", accountId: "acc_1", product: "p", target, sealed: "", observed: null, reservationId: "res_1" },
+      ...fields
+    })
+  const armed = (price = "20.01") => alert({ _tag: "PriceAlertArmed", observed: observed(price) })
+  const reached = (fall = 1, price = "20") => alert({ _tag: "PriceAlertReached", fall, observed: observed(price) })
+  const mail = (_tag: "AlertMailSending" | "AlertMailSent" | "AlertMailInDoubt", attempt = 1, at = 0, fall = 1) =>
+    alert({ _tag, fall, attempt }, at)
+  const sending = (attempt = 1, at = 0, fall = 1) => mail("AlertMailSending", attempt, at, fall)
+  const refused = (retryAt: number | null, attempt = 1) =>
+    alert({ _tag: "AlertMailRefused", fall: 1, attempt, reason: "EENVELOPE 451", retryAt })
+  const ended = alert({ _tag: "PriceAlertEnded", reason: "unsubscribed" })
+  const withheld = alert({ _tag: "AlertMailWithheld", fall: 1, reason: "suspended" })
+
+  test("pass falls that are told after a refusal, in doubt, or not at all, and an alert that is registered again", () => {
+    const once = [registered(), reached(), sending(), refused(60), sending(2, 60), mail("AlertMailSent", 2)]
+    expect(broken([...once, armed(), reached(2, "9"), sending(1, 70, 2), mail("AlertMailInDoubt", 1, 80, 2), ended])).toEqual([])
+    expect(broken([registered(), reached(), withheld, registered("15"), armed("18"), reached(2, "14.999999")])).toEqual([])
+    expect(broken([registered(), reached(), sending(), ended, refused(null), registered(), reached(2)])).toEqual([])
+  })
+
+  const ALERT = "a price alert is told of each fall from above its target once, and only while it is active"
+  const MAIL = "a mail is sent when it is due, and again only after a refusal"
+  const CASES: Cases = [
+    ["a fall of nothing", ALERT, [reached()]],
+    ["a fall that does not reach the target", ALERT, [registered(), reached(1, "20.000001")]],
+    ["two falls without a rise", ALERT, [registered(), reached(), reached(2)]],
+    ["a fall that is counted wrong", ALERT, [registered(), reached(2)]],
+    ["a rise that is none", ALERT, [registered(), reached(), armed("20")]],
+    ["a fall after the end", ALERT, [registered(), ended, reached()]],
+    ["an end after the end", ALERT, [registered(), ended, ended]],
+    ["an alert of another account", ALERT, [registered(), registered("20", { accountId: "acc_2" })]],
+    ["a mail without a fall", MAIL, [registered(), sending()]],
+    ["a mail after it was sent", MAIL, [registered(), reached(), sending(), mail("AlertMailSent"), sending(2)]],
+    ["a mail after it was in doubt", MAIL, [registered(), reached(), sending(), mail("AlertMailInDoubt"), sending(2)]],
+    ["a mail before its time", MAIL, [registered(), reached(), sending(), refused(60), sending(2, 59)]],
+    ["a mail beside another one", MAIL, [registered(), reached(), sending(), armed(), reached(2), sending(1, 0, 2)]],
+    ["a mail after the end", MAIL, [registered(), reached(), ended, sending()]],
+    ["a mail after it was withheld", MAIL, [registered(), reached(), withheld, sending()]],
+    ["an outcome of no mail", MAIL, [registered(), reached(), mail("AlertMailSent")]]
+  ]
+  test.each(CASES)("report %s", (_, rule, events) => expect(broken(events)).toContain(rule))
+})
+
 describe("the invariants of passkeys", () => {
   const passkey = on("passkey-p")
   const added = passkey({ _tag: "PasskeyAdded", accountId: "acc_1", sealedCredential: "", counter: 0 })

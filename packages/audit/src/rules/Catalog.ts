@@ -137,6 +137,11 @@ const CATALOG = {
   "session-follows-its-passkey": [1, "A session that a passkey opened follows a signature of that passkey, which is its account's."],
   "session-ends-by-its-end": [1, "The end of a session that was not used, or lasted its time, is in the log soon after."],
 
+  // Price alerts
+  "alert-is-of-an-account": [1, "A price alert is registered for an account that was opened before."],
+  "alert-mail-goes-to-an-account": [1, "No mail of a price alert is sent long after its account was closed."],
+  "alert-mail-has-an-outcome": [1, "Soon after a mail of a price alert is sent, the log has its outcome, or that it is in doubt."],
+
   // Payments that are taken back, and debt
   "clawback-is-of-a-paid-lot": [1, "A payment that is taken back takes its lot with it: free credits, then held ones; the rest is debt."],
   "clawback-takes-what-is-released": [

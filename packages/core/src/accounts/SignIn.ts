@@ -104,9 +104,14 @@ const make = Effect.gen(function* () {
       provisional
     }
     yield* links.execute(token.id, SignInLink.request(requested), metadata)
-    yield* relay
-      .send(mailOf(address, service, linkOf(Redacted.value(Token.format(token)))))
-      .pipe(Effect.tapErrorTag("MailNotSent", ({ reason }) => Effect.logWarning("A sign-in link was not mailed", { reason })))
+    yield* relay.send(mailOf(address, service, linkOf(Redacted.value(Token.format(token))))).pipe(
+      // The answer to a caller must not depend on the address
+      Effect.catchIf(
+        (error) => error._tag === "MailNotSent" && error.isAddressRefused,
+        ({ message }) => Effect.logWarning("The mail relay refused an address for good", { reason: message })
+      ),
+      Effect.tapErrorTag("MailNotSent", ({ reason }) => Effect.logWarning("A sign-in link was not mailed", { reason }))
+    )
     return { linkId: token.id, browser: Redacted.make(browser, { label: "Browser" }) }
   })
 

@@ -110,6 +110,8 @@ const failureOf = (cause: Cause.Cause<AttemptError>): AttemptFailure => {
       case "NotFound":
       case "UpstreamNotConfigured":
         return { failure: error._tag, mayPass: false }
+      case "AddressNotVerified":
+        return { failure: "InvalidInput", mayPass: false, details: { field: "account", message: error.message } }
       case "UpstreamUnavailable":
       case "StateUnavailable":
         return { failure: "UpstreamUnavailable", mayPass: true, reason: error.reason }

@@ -21,6 +21,7 @@ import * as ImageJobs from "./ImageJobs.ts"
 import * as Invoices from "./Invoices.ts"
 import * as Keys from "./Keys.ts"
 import * as Leads from "./Leads.ts"
+import * as PriceAlerts from "./PriceAlerts.ts"
 import * as PriceHistory from "./PriceHistory.ts"
 import * as Proxies from "./Proxies.ts"
 import * as Selectors from "./Selectors.ts"
@@ -113,6 +114,7 @@ export const groups = {
     Coupons.search,
     Coupons.requestStore,
     Coupons.submit,
+    PriceAlerts.register,
     PriceHistory.read,
     Selectors.find
   ]),

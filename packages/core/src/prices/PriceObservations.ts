@@ -43,6 +43,11 @@ const make = Effect.gen(function* () {
     /** Records a price that a caller claims. It counts in the history of this account alone. */
     claim: (accountId: string, identity: string, price: string): Effect.Effect<void, Aggregate.Failure> =>
       Effect.asVoid(claims.execute(claimsId(accountId, identity), Product.claim(price))),
+    /** The newest price of a product that was read, with the revision of its event; undefined before the first. */
+    newest: Effect.fn("PriceObservations.newest")(function* (productId: string) {
+      const { revision, state } = yield* products.read(productId)
+      return state.last === null ? undefined : { price: state.last.price, currency: state.currency, revision }
+    }),
     /** What this host read and what the account claimed, of the last `timeframe` days. */
     history: Effect.fn("PriceObservations.history")(function* (accountId: string, identity: string, timeframe: number) {
       const observed = yield* products.read(Product.idOf(identity))

@@ -76,6 +76,13 @@ export class TooManySubmissions extends Schema.TaggedError<TooManySubmissions>()
   }
 }
 
+/** The operation needs an address that is proved to be the account's own. */
+export class AddressNotVerified extends Schema.TaggedError<AddressNotVerified>()("AddressNotVerified", {}) {
+  override get message(): string {
+    return "The account has no verified e-mail address"
+  }
+}
+
 export type OperationError =
   | InvalidInput
   | NotFound
@@ -84,6 +91,7 @@ export type OperationError =
   | TooManyJobs
   | TooManyPayments
   | TooManySubmissions
+  | AddressNotVerified
 
 /**
  * The operation has a bug: its result does not match its schema, it returned no Effect, or its quantity is invalid. It is not the

@@ -58,6 +58,7 @@ export const STANDARD_ROUTES: Routes<StandardOperation> = {
   "coupons.search": "GET /coupons",
   "coupons.requestStore": "POST /coupons/request-store",
   "coupons.submit": "POST /coupons/submit",
+  "priceAlerts.register": "POST /products/price-alerts",
   "prices.history": "GET /products/price-history",
   "selectors.find": "GET /products/selectors",
   "verification.wait": "POST /verify/wait",

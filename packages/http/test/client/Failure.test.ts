@@ -10,6 +10,7 @@ const CLASSES: Readonly<Record<ErrorCode, Failure["_tag"]>> = {
   insufficient_scope: "Forbidden",
   cross_site_request: "Forbidden",
   sign_in_refused: "Forbidden",
+  address_not_verified: "Forbidden",
   insufficient_credits: "InsufficientCredits",
   account_in_debt: "AccountBlocked",
   account_suspended: "AccountBlocked",

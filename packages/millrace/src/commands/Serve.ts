@@ -174,6 +174,8 @@ const domainLayer = (settings: Settings) => {
       )
     ),
     Layer.provideMerge(PaymentSettings.taking(settings)),
+    Layer.provideMerge(MailRelaySettings.layer(settings, Output.isForPeople(settings.json))),
+    Layer.provideMerge(Layer.provideMerge(PublicUrl.address, PublicUrl.PublicUrl.layer(settings))),
     Layer.provideMerge(Vault.Vault.layer),
     Layer.provideMerge(Blobs.layer(store, blobs)),
     Layer.provideMerge(Layer.effect(EventStore.EventStore, Progress.rebuilding("Rebuilding"))),
@@ -206,13 +208,10 @@ const serverLayer = (settings: Settings) => {
   )
   const hooks = Layer.mergeAll(SmsSettings.hooks(settings), PaymentSettings.hooks(settings))
   const routes = Layer.mergeAll(operated, hooks, sessionRoutes(settings), settings.webTool === "on" ? Console.layer() : Layer.empty)
-  // The catalog says whether there is a relay
-  const signIn = SignIn.layer.pipe(Layer.provideMerge(MailRelaySettings.layer(settings, Output.isForPeople(settings.json))))
   const server = Server.Server.layer(WebHandler.make(routes), { host, port })
   return Layer.mergeAll(server, ProxySettings.isOn(settings) ? ProxySettings.serving(settings) : Layer.empty).pipe(
-    Layer.provide(Layer.mergeAll(ReadinessChecks.layer, AuthThrottle.layer(), signIn)),
+    Layer.provide(Layer.mergeAll(ReadinessChecks.layer, AuthThrottle.layer(), SignIn.layer)),
     Layer.provide(ProxySettings.Trouble.layer),
-    Layer.provideMerge(PublicUrl.PublicUrl.layer(settings)),
     Layer.provideMerge(domainLayer(settings)),
     Layer.provideMerge(metricsLayer(settings))
   )

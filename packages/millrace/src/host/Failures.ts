@@ -49,6 +49,7 @@ const PROVIDERS: Readonly<Record<string, string>> = {
   translation: 'providers: { translate: "https://…" }, the address of a LibreTranslate server',
   "code hosting": 'providers: { codeHost: "https://api.github.com" }, or leave it out',
   "map search": 'providers: { mapSearch: "places", mapSearchKey }, or { mapSearch: "osm:URL", mapSearchContact, overpass }',
+  "price alerts": "signIn: { publicUrl, mailRelay }",
   video: 'providers: { video: "youtube" }, with youtubeKey'
 }
 

@@ -147,7 +147,7 @@ const oursOf = ({ payments, signIn, sms, webTool }: Pick<AnyOptions, "payments" 
     ...["api/v1", "docs", "health", "ready", ...tool],
     ...(sms === undefined ? [] : ["hooks/sms"]),
     ...(payments === undefined ? [] : ["hooks/payments"]),
-    ...(signIn === undefined ? [] : ["sign-in", "sign-in\\.js", "sign-in\\.css"])
+    ...(signIn === undefined ? [] : ["sign-in", "sign-in\\.js", "sign-in\\.css", "price-alerts/end"])
   ]
   return new RegExp(`^/(?:${ours.join("|")})(?:[/?#]|$)`, "u")
 }

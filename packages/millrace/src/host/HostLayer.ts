@@ -100,6 +100,7 @@ export const layerOf = (options: AnyOptions, { groups, operations }: Api.Api<Api
     Layer.provideMerge(calls),
     Layer.provideMerge(upstreamLayer(options)),
     Layer.provideMerge(gatewayLayer(options)),
+    Layer.provideMerge(SignInOptions.mailing(signIn, options.api?.title)),
     Layer.provideMerge(files),
     Layer.provideMerge(Vault.Vault.layer),
     Layer.provideMerge(storeLayer(options)),

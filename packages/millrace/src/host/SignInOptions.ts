@@ -1,5 +1,16 @@
 /** How people sign up and sign in at a host: the options, and the layers that follow from these. */
-import { type Ledger, MailNotSent, MailRelay, Millrace, type OutgoingMail, type Registration, SignIn, type Vault } from "@millrace/core"
+import {
+  type Ledger,
+  MailNotSent,
+  type MailOutcome,
+  MailRelay,
+  Millrace,
+  type OutgoingMail,
+  PublicAddress,
+  type Registration,
+  SignIn,
+  type Vault
+} from "@millrace/core"
 import type { EventStore, StateStore } from "@millrace/event-sourcing"
 import { SessionRoutes } from "@millrace/http"
 import { Effect, Layer, Option } from "effect"
@@ -30,7 +41,8 @@ export interface SignInOptions {
 
 /**
  * Sends a message of plain text to one address, within 15 seconds. It returns when the message was taken; also for an address that is
- * refused for good, since answers must not tell which addresses there are. When it throws, the caller is answered with 503.
+ * refused for good, since answers must not tell which addresses there are. When it throws, the caller of a sign-in is answered with 503. A
+ * price alert whose mail may have arrived is not mailed again: throw an error with `refused: true` where the message surely was not taken.
  */
 export type SendMail = (mail: OutgoingMail) => Promise<void> | void
 
@@ -85,11 +97,17 @@ const TIME_LIMIT = "15 seconds"
 /** What went wrong, without the words of the error: they may name the address. */
 const reasonOf = (error: unknown): string => (error instanceof Error ? `mailRelay threw ${error.name}${placeOf(error)}` : "mailRelay threw")
 
+const outcomeOf = (error: unknown): MailOutcome =>
+  typeof error === "object" && error !== null && "refused" in error && error.refused === true ? "refused" : "unknown"
+
 const calling = (sendMail: SendMail): Layer.Layer<MailRelay> =>
   Layer.succeed(MailRelay, {
     configured: Effect.void,
     send: (mail) =>
-      Effect.tryPromise({ try: async () => sendMail(mail), catch: (error) => new MailNotSent({ reason: reasonOf(error) }) }).pipe(
+      Effect.tryPromise({
+        try: async () => sendMail(mail),
+        catch: (error) => new MailNotSent({ reason: reasonOf(error), outcome: outcomeOf(error) })
+      }).pipe(
         Effect.timeoutOrElse({
           duration: TIME_LIMIT,
           orElse: () => Effect.fail(new MailNotSent({ reason: `mailRelay took more than ${TIME_LIMIT}` }))
@@ -108,20 +126,29 @@ const relayOf = ({ mailFrom, mailRelay, publicUrl }: SignInOptions): Layer.Layer
   return MailRelaySettings.layer(settings, false)
 }
 
+const nameOf = ({ service }: SignInOptions, title: string | undefined): string => service ?? title ?? "Millrace"
+
+/** What sends mail, and where its links lead. `title`: of the API. */
+export const mailing = (signIn: SignInOptions | undefined, title: string | undefined): Layer.Layer<MailRelay, unknown> => {
+  if (signIn === undefined) return MailRelay.unconfigured
+  const address = { url: Effect.succeed(new URL(signIn.publicUrl)), service: nameOf(signIn, title) }
+  return Layer.merge(relayOf(signIn), Layer.succeed(PublicAddress, address))
+}
+
 /** Links by mail, sessions and sign-ups, if the host has them. */
 export const layerOf = (
   signIn: SignInOptions | undefined
-): Layer.Layer<never, unknown, EventStore.EventStore | StateStore.StateStore | Ledger | Registration | Vault.Vault> =>
-  signIn === undefined ? Layer.empty : SignIn.layer.pipe(Layer.provideMerge(Layer.merge(Millrace.sessions(), relayOf(signIn))))
+): Layer.Layer<never, never, EventStore.EventStore | StateStore.StateStore | Ledger | MailRelay | Registration | Vault.Vault> =>
+  signIn === undefined ? Layer.empty : SignIn.layer.pipe(Layer.provideMerge(Millrace.sessions()))
 
 /** The routes of sign-ups and sessions. `title`: of the API; `webTool`: where it is. */
 export const routesOf = (
-  { home, publicUrl, service }: SignInOptions,
+  signIn: SignInOptions,
   title: string | undefined,
   webTool: `/${string}` | undefined
 ): ReturnType<typeof SessionRoutes.layer> =>
   SessionRoutes.layer({
-    publicUrl: Effect.succeed(new URL(publicUrl)),
-    service: service ?? title ?? "Millrace",
-    home: home ?? webTool ?? "/"
+    publicUrl: Effect.succeed(new URL(signIn.publicUrl)),
+    service: nameOf(signIn, title),
+    home: signIn.home ?? webTool ?? "/"
   })

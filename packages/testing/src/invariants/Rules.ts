@@ -39,6 +39,8 @@ export const RULES = {
   passkeySession: "each session by a passkey follows a signature of its own, by a passkey of its account",
   signInLink: "each session by a link follows a use of its own",
   traffic: "what a node counts never falls, and is counted within the grace after the end of the session",
+  alert: "a price alert is told of each fall from above its target once, and only while it is active",
+  alertMail: "a mail is sent when it is due, and again only after a refusal",
   payment: "a payment is requested once and moves forward only, and money goes back once, after it was captured",
   paymentCredits: "a payment grants what it bought after it was captured, and its lot changes as its money goes back",
   invoiceNumber: "the numbers of a month follow each other, and each event of a payment has one document",

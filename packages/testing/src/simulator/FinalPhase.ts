@@ -48,6 +48,7 @@ const REFUSALS = new Set([
     "TooManyJobs",
     "TooManyPayments",
     "TooManySubmissions",
+    "AddressNotVerified",
     "TrialUsedUp",
     "TrialExcludesJobs"
   ]
