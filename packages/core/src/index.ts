@@ -185,6 +185,7 @@ export * as Webhooks from "./webhooks/Webhooks.ts"
 export { CircuitBreaker, type CircuitBreakerOptions, type CircuitStatus } from "./work/CircuitBreaker.ts"
 export { DailyQuotas, type Quota, type Standing as QuotaStanding, type Terms as QuotaTerms } from "./work/DailyQuota.ts"
 export {
+  DownloadUnavailable,
   InvalidInput,
   NotFound,
   type OperationError,

@@ -121,6 +121,7 @@ export const groups = {
     Video.channelVideos,
     Video.outliers,
     Video.search,
+    Video.download,
     Video.comments,
     Video.about,
     Video.playlist,
