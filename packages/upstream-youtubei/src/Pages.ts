@@ -35,26 +35,34 @@ const sliceOf = (nodes: ReadonlyArray<Node>): Slice<Node> => ({
   continuation: continuationAmong(nodes)
 })
 
-/** The words of the site for an empty list. */
-const isSaidToBeEmpty = ({ memo }: { readonly memo: Helpers.Memo }): boolean =>
-  memo.getType(YTNodes.Message, YTNodes.BackgroundPromo).length > 0
+/** What lists are made of, and the site's words for an empty one. */
+const isKnown = (node: Node): boolean =>
+  node.is(YTNodes.Video, YTNodes.PlaylistVideo, YTNodes.LockupView, YTNodes.CommentThread, YTNodes.CommentsHeader) ||
+  node.is(YTNodes.Message, YTNodes.BackgroundPromo)
 
-const filled = (slice: Slice<Node>, feed: { readonly memo: Helpers.Memo }): Slice<Node> => {
-  if (slice.items.length === 0 && slice.continuation === undefined && !isSaidToBeEmpty(feed)) throw new Misread()
+/** A list of new shapes would look like an empty one. */
+const known = (slice: Slice<Node>): Slice<Node> => {
+  if (slice.items.length > 0 && !slice.items.some(isKnown)) throw new Misread()
   return slice
+}
+
+/** The first page of a list has something, if only the word that there is nothing. */
+const filled = (slice: Slice<Node>): Slice<Node> => {
+  if (slice.items.length === 0 && slice.continuation === undefined) throw new Misread()
+  return known(slice)
 }
 
 export const ofSearch = (search: YT.Search): Slice<Node> => {
   const [sections] = search.memo.getType(YTNodes.SectionList)
   const slice = { items: search.results, continuation: continuationAmong(sections?.contents ?? []) }
-  return filled(slice, search)
+  return filled(slice)
 }
 
 export const ofPlaylist = (playlist: YT.Playlist): Slice<Node> => {
   const [list] = playlist.memo.getType(YTNodes.PlaylistVideoList)
-  if (list !== undefined) return filled(sliceOf(list.videos), playlist)
+  if (list !== undefined) return filled(sliceOf(list.videos))
   const sections = playlist.memo.getType(YTNodes.ItemSection).flatMap(({ contents }) => [...(contents ?? [])])
-  return filled(sliceOf(sections), playlist)
+  return filled(sliceOf(sections))
 }
 
 type Action = YTNodes.AppendContinuationItemsAction | Node
@@ -66,7 +74,7 @@ const contentsOf = (action: Action): ReadonlyArray<Node> =>
 export const added = (actions: ReadonlyArray<Action> | null | undefined): ReadonlyArray<Node> | undefined =>
   actions === null || actions === undefined || actions.length === 0 ? undefined : actions.flatMap(contentsOf)
 
-export const ofAdded = (nodes: ReadonlyArray<Node>): Slice<Node> => sliceOf(nodes)
+export const ofAdded = (nodes: ReadonlyArray<Node>): Slice<Node> => known(sliceOf(nodes))
 
 /** The next page of a list. `InvalidInput` if the site knows no such page. */
 export const next = async ({ actions }: Innertube, path: "/browse" | "/search" | "/next", continuation: string) => {
@@ -77,5 +85,5 @@ export const next = async ({ actions }: Innertube, path: "/browse" | "/search" |
     ...(("on_response_received_commands" in reply && reply.on_response_received_commands) || [])
   ])
   if (nodes === undefined) throw unknownPage()
-  return { slice: sliceOf(nodes), estimated: "estimated_results" in reply ? reply.estimated_results : undefined }
+  return known(sliceOf(nodes))
 }

@@ -24,7 +24,7 @@ export type PlayerOrder =
 
 export const PlayerReply = Schema.TaggedUnion({
   Analysed: { player: Extract },
-  /** In the order of the links; null where the code failed. */
+  /** In the order of the links; null from the one on at which the code failed. */
   Unlocked: { urls: Schema.Array(Schema.NullOr(Schema.String)) },
   /** The script has no such code, or none that can be found. */
   Unknown: {}

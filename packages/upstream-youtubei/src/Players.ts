@@ -25,7 +25,7 @@ const textOf = (reply: { readonly bytes: Uint8Array }): string => new TextDecode
 export interface Players {
   /** The site's player of today. */
   readonly current: Effect.Effect<Extract, UpstreamUnavailable>
-  /** Makes links usable, in their order; null where the player's code fails. */
+  /** Makes links usable, in their order; null from the one on at which the player's code fails. */
   readonly unlock: (player: Extract, links: ReadonlyArray<Locked>) => Effect.Effect<ReadonlyArray<string | null>, UpstreamUnavailable>
 }
 

@@ -109,7 +109,7 @@ const paged = ({ use }: SiteClient.SiteClient) =>
       const reading =
         continuation === undefined
           ? source.first
-          : use({ resource: source.resource, page: true }, async (site) => (await Pages.next(site, source.path, continuation)).slice)
+          : use({ resource: source.resource, page: true }, (site) => Pages.next(site, source.path, continuation))
       return Effect.map(reading, ({ cache, data }): PageTokens.Slice<A> => {
         caches.push({ cache })
         return { items: source.itemsOf(data.items), continuation: data.continuation }
@@ -133,7 +133,7 @@ const searches = (client: SiteClient.SiteClient) =>
     let total: number | null = null
     const first = client.use({ resource: "video" }, async (site) => {
       const search = await site.search(q, { type: "video", prioritize })
-      total = search.estimated_results || (search.results.length === 0 ? 0 : null)
+      total = search.estimated_results || (Listed.of(search.results).length === 0 ? 0 : null)
       return Pages.ofSearch(search)
     })
     const found = yield* paged(client)(["search", q, order], page, { resource: "video", path: "/search", first, itemsOf: Listed.of })

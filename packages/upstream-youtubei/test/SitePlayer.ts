@@ -28,7 +28,7 @@ export const BASE_JS = scriptWith(`var n=this.values.n;n&&(this.values.n=n.toUpp
 export const ENDLESS = scriptWith("for(;;);")
 export const ESCAPING = scriptWith(
   `var out="in";try{out=this.constructor.constructor("return typeof process")()}catch(e){out="refused"}` +
-    `this.values.n=[out,typeof process,typeof require,typeof fetch,typeof console,typeof setTimeout].join("-")`
+    `this.values.n=[out].concat(["process","require","fetch","Buffer","setTimeout"].map((name)=>typeof globalThis[name])).join("-")`
 )
 export const GREEDY = scriptWith("var all=[];for(;;)all.push(new Array(1e6).fill(1));")
 /** Without what is looked for. */
