@@ -140,6 +140,8 @@ export interface Options {
   readonly pages?: Parameters<typeof SiteServer.answer>[0]
   /** Whether all of it is read as they do, without the API. */
   readonly withoutApi?: boolean
+  /** Whether the API alone is read. */
+  readonly withoutDownloads?: boolean
 }
 
 const away = new EventStore.StoreUnavailable({ reason: "out of reach" })
@@ -172,13 +174,13 @@ interface Servers {
 }
 
 /** The API, with the quota of a project that has asked for more; and the site's own pages, for downloads alone. */
-const videos = ({ videoPages, videoSite }: Servers) =>
+const videos = ({ videoPages, videoSite }: Servers, withoutDownloads: boolean) =>
   Layer.effect(
     Video.VideoSite,
     Effect.gen(function* () {
       const api = yield* Video.VideoSite
       const { download, downloads } = Context.get(yield* Layer.build(YoutubeiVideoSite.layer({ baseUrl: videoPages })), Video.VideoSite)
-      return { ...api, download, downloads }
+      return withoutDownloads ? api : { ...api, download, downloads }
     })
   ).pipe(
     Layer.provide(YouTubeVideoSite.layer({ baseUrl: videoSite, apiKey: Redacted.make(YouTubeServer.KEY), dailyQuota: UNLIMITED })),
@@ -187,10 +189,16 @@ const videos = ({ videoPages, videoSite }: Servers) =>
 
 const services = (
   servers: Servers,
-  { isConfigured = true, isDown = () => false, rateLimit = { limit: UNLIMITED, window: 60 }, withoutApi = false }: Options
+  {
+    isConfigured = true,
+    isDown = () => false,
+    rateLimit = { limit: UNLIMITED, window: 60 },
+    withoutApi = false,
+    withoutDownloads = false
+  }: Options
 ) => {
   const { codeHost, map, nameServer, shop, videoPages } = servers
-  const shown = withoutApi ? YoutubeiVideoSite.layer({ baseUrl: videoPages, retries: 0 }) : videos(servers)
+  const shown = withoutApi ? YoutubeiVideoSite.layer({ baseUrl: videoPages, retries: 0 }) : videos(servers, withoutDownloads)
   return Layer.mergeAll(Readiness.Readiness.layer(), AuthThrottle.layer({ failures: UNLIMITED })).pipe(
     Layer.provideMerge(Millrace.layer({ operations: api.operations, rateLimit, payments: { plans: [PLAN] } })),
     Layer.provideMerge(

@@ -1,6 +1,6 @@
 /** The site's player, by which links become usable: found, kept by its id, and run in a worker thread. */
 import { UpstreamUnavailable } from "@millrace/core"
-import type * as PublicReader from "@millrace/upstreams/public-reader"
+import * as PublicReader from "@millrace/upstreams/public-reader"
 import * as WorkerPool from "@millrace/upstreams/worker-pool"
 import { Cache, Duration, Effect, Exit } from "effect"
 import { type Extract, type Locked, type PlayerOrder, PlayerReply } from "./PlayerReply.ts"
@@ -50,7 +50,7 @@ export const make = Effect.fnUntraced(function* (base: URL, reader: PublicReader
     const { data } = yield* Effect.catchTag(reader.read({ url: new URL(path, base), headers: { accept: "*/*" } }), "Refused", () =>
       Effect.fail(failed("it redirects to where nothing may be read"))
     )
-    return data.status === 200 ? textOf(data) : yield* failed(`it answered with status ${data.status}`)
+    return data.status === 200 ? textOf(data) : yield* PublicReader.unexpected(UPSTREAM, data.status)
   })
 
   const players = yield* Cache.makeWith(
