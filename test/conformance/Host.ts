@@ -35,6 +35,7 @@ import {
 import { EventStore, MemoryEventStore, MemoryStateStore } from "@millrace/event-sourcing"
 import { Api, Http, Readiness, Server, WebHandler } from "@millrace/http"
 import { EspeakSpeechSynthesizer } from "@millrace/upstream-espeak"
+import { YoutubeiVideoSite } from "@millrace/upstream-youtubei"
 import {
   BundledSelectorLibrary,
   BundledTopicLibrary,
@@ -49,8 +50,9 @@ import {
   YouTubeVideoSite
 } from "@millrace/upstreams"
 import { MailParser } from "@millrace/upstreams/mail"
-import { Effect, Layer, Logger, Redacted, type Scope, Stream } from "effect"
+import { Context, Effect, Layer, Logger, Redacted, type Scope, Stream } from "effect"
 import { test } from "vitest"
+import * as SiteServer from "../../packages/upstream-youtubei/test/SiteServer.ts"
 import * as GitHubServer from "../../packages/upstreams/test/codehost/GitHubServer.ts"
 import * as NameServer from "../../packages/upstreams/test/dns/NameServer.ts"
 import * as PlacesServer from "../../packages/upstreams/test/mapsearch/PlacesServer.ts"
@@ -136,6 +138,12 @@ export interface Options {
   readonly codeHost?: Parameters<typeof GitHubServer.answer>[0]
   /** What the platform that shows videos answers instead. */
   readonly video?: Parameters<typeof YouTubeServer.answer>[0]
+  /** What its own pages and apps are answered instead, which downloads are read from. */
+  readonly pages?: Parameters<typeof SiteServer.answer>[0]
+  /** Whether all of it is read as they do, without the API. */
+  readonly withoutApi?: boolean
+  /** Whether the API alone is read. */
+  readonly withoutDownloads?: boolean
 }
 
 const away = new EventStore.StoreUnavailable({ reason: "out of reach" })
@@ -170,19 +178,36 @@ interface Servers {
   readonly shop: URL
   readonly map: URL
   readonly videoSite: URL
+  readonly videoPages: URL
 }
 
-/** The quota of a project that has asked for more. */
-const videos = (baseUrl: URL) =>
-  YouTubeVideoSite.layer({ baseUrl, apiKey: Redacted.make(YouTubeServer.KEY), dailyQuota: UNLIMITED }).pipe(
+/** The API, with the quota of a project that has asked for more; and the site's own pages, for downloads alone. */
+const videos = ({ videoPages, videoSite }: Servers, withoutDownloads: boolean) =>
+  Layer.effect(
+    Video.VideoSite,
+    Effect.gen(function* () {
+      const api = yield* Video.VideoSite
+      const { download, downloads } = Context.get(yield* Layer.build(YoutubeiVideoSite.layer({ baseUrl: videoPages })), Video.VideoSite)
+      return withoutDownloads ? api : { ...api, download, downloads }
+    })
+  ).pipe(
+    Layer.provide(YouTubeVideoSite.layer({ baseUrl: videoSite, apiKey: Redacted.make(YouTubeServer.KEY), dailyQuota: UNLIMITED })),
     Layer.provideMerge(DailyQuotas.layer)
   )
 
 const services = (
-  { codeHost, map, nameServer, shop, videoSite }: Servers,
-  { isConfigured = true, isDown = () => false, rateLimit = { limit: UNLIMITED, window: 60 } }: Options
-) =>
-  Layer.mergeAll(Readiness.Readiness.layer(), AuthThrottle.layer({ failures: UNLIMITED })).pipe(
+  servers: Servers,
+  {
+    isConfigured = true,
+    isDown = () => false,
+    rateLimit = { limit: UNLIMITED, window: 60 },
+    withoutApi = false,
+    withoutDownloads = false
+  }: Options
+) => {
+  const { codeHost, map, nameServer, shop, videoPages } = servers
+  const shown = withoutApi ? YoutubeiVideoSite.layer({ baseUrl: videoPages, retries: 0 }) : videos(servers, withoutDownloads)
+  return Layer.mergeAll(Readiness.Readiness.layer(), AuthThrottle.layer({ failures: UNLIMITED })).pipe(
     Layer.provideMerge(
       // Accounts have what a test grants them, and nothing for their address
       Millrace.layer({ operations: api.operations, rateLimit, payments: { plans: [PLAN] }, registration: { signUpCredits: Credits.of(0) } })
@@ -202,7 +227,7 @@ const services = (
         ),
         isConfigured ? GitHubCodeHost.layer({ baseUrl: codeHost }) : CodeHost.CodeHost.unconfigured,
         isConfigured ? PlacesMapSearch.layer({ baseUrl: map, apiKey: Redacted.make(PlacesServer.KEY) }) : Leads.MapSearch.unconfigured,
-        isConfigured ? videos(videoSite) : Video.VideoSite.unconfigured,
+        isConfigured ? shown : Video.VideoSite.unconfigured,
         isConfigured ? ManualGateway.layer() : Layer.empty,
         isConfigured ? mailing : MailRelay.unconfigured,
         isConfigured ? SmsReceiver.layer([NUMBER]).pipe(Layer.provide(Vault.Vault.layer)) : SmsReceiver.unconfigured,
@@ -220,6 +245,7 @@ const services = (
       )
     )
   )
+}
 
 /** A test that is one effect, over real sockets. */
 export const testing = (name: string, body: Effect.Effect<unknown, unknown, Scope.Scope>): void =>
@@ -251,7 +277,8 @@ export const hostWith = Effect.fnUntraced(function* (options: Options) {
   const { url: shop } = yield* LocalService.serve(ShopServer.answer())
   const { url: map } = yield* LocalService.serve(PlacesServer.answer())
   const { url: videoSite } = yield* LocalService.serve(YouTubeServer.answer(options.video))
-  const context = yield* Layer.build(services({ nameServer: address, codeHost, shop, map, videoSite }, options))
+  const { url: videoPages } = yield* LocalService.serve(SiteServer.answer(options.pages))
+  const context = yield* Layer.build(services({ nameServer: address, codeHost, shop, map, videoSite, videoPages }, options))
   const run = Effect.provideContext(context)
   if (options.isConfigured !== false) yield* run(ProxyNodes.use(({ keep }) => keep("node_1", proxyNode)))
   if (options.isConfigured !== false) yield* run(SmsReceiver.use((receiver) => receiver.receive(SMS)))

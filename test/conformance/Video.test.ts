@@ -91,3 +91,16 @@ testing(
     expect((yield* ask("/ready")).body).not.toHaveProperty("quotas")
   })
 )
+
+testing(
+  "the API has no downloads: a host of it alone answers 503, and says so in its catalog",
+  Effect.gen(function* () {
+    const { ask, available, get } = yield* client({ withoutDownloads: true })
+    const { body, status } = yield* get(`/videos/${YouTubeServer.idOf(0)}/download`)
+    expect([status, body.error.code, yield* available]).toEqual([503, "upstream_not_configured", 100_000])
+    const isAvailable = Effect.fnUntraced(function* (key: string) {
+      return (yield* ask(`/api/v1/catalog/capabilities/${key}`)).body.data.availability.available
+    })
+    expect([yield* isAvailable("video.download"), yield* isAvailable("video.stats")]).toEqual([false, true])
+  })
+)

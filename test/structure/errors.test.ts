@@ -10,6 +10,7 @@ import * as client from "@millrace/http/client"
 import * as testing from "@millrace/testing"
 import { Arbitraries } from "@millrace/testing"
 import * as espeak from "@millrace/upstream-espeak"
+import * as youtubei from "@millrace/upstream-youtubei"
 import * as upstreams from "@millrace/upstreams"
 import { Schema } from "effect"
 import fc from "fast-check"
@@ -17,7 +18,7 @@ import * as host from "millrace"
 import { describe, expect, test } from "vitest"
 import { ERROR_CODES, termsOf } from "../../packages/http/src/ErrorCode.ts"
 
-const PACKAGES = { kernel, sqlite, postgres, kurrentdb, core, audit, upstreams, espeak, http, testing }
+const PACKAGES = { kernel, sqlite, postgres, kurrentdb, core, audit, upstreams, espeak, youtubei, http, testing }
 
 type ErrorClass = Schema.Codec<Error, unknown> & { readonly identifier?: string; readonly name: string }
 

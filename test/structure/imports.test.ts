@@ -21,6 +21,7 @@ const ORDER = [
   "@millrace/audit",
   "@millrace/upstreams",
   "@millrace/upstream-espeak",
+  "@millrace/upstream-youtubei",
   "@millrace/http",
   "@millrace/console",
   "@millrace/testing",

@@ -229,6 +229,7 @@ test("no key, address, label, idempotency key or text of a request is written in
   for (const path of ["stats", "details", "tags", "comments"]) expect((await send(`${shown}/videos/${asked}/${path}`)).status).toBe(404)
   for (const path of ["videos", "outliers", "about"]) expect((await send(`${shown}/channels/${asked}/${path}`)).status).toBe(404)
   expect((await send(`${shown}/playlists/${asked}`)).status).toBe(404)
+  expect((await send(`${shown}/videos/${asked}/download`)).status).toBe(503)
   for (const path of ["limits", "activity"]) expect((await send(`/api/v1/account/${path}?${has("wrong")}`)).status).toBe(200)
   for (const path of ["", "/capabilities", "/config", "/groups"])
     expect((await send(`/api/v1/catalog${path}?${has("wrong")}`, { headers: { traceparent: has("wrong") } })).status).toBe(200)

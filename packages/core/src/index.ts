@@ -191,6 +191,7 @@ export { CircuitBreaker, type CircuitBreakerOptions, type CircuitStatus } from "
 export { DailyQuotas, type Quota, type Standing as QuotaStanding, type Terms as QuotaTerms } from "./work/DailyQuota.ts"
 export {
   AddressNotVerified,
+  DownloadUnavailable,
   InvalidInput,
   NotFound,
   type OperationError,

@@ -46,6 +46,15 @@ const TERMS = {
   cost_exceeds_limit: permanent(422, "The call would cost more than X-Max-Credits allows."),
   range_not_satisfiable: permanent(416, "The range begins past the end of the file."),
 
+  // downloads of videos
+  download_private: permanent(409, "The video is private, so it cannot be downloaded."),
+  download_members_only: permanent(409, "The video is for paying members only, so it cannot be downloaded."),
+  download_age_restricted: permanent(409, "The video needs a proof of age, so it cannot be downloaded."),
+  download_region_blocked: permanent(409, "The video is blocked where this service runs."),
+  download_live: permanent(409, "The video is live: it can be downloaded when it has ended.", 3600),
+  download_upcoming: permanent(409, "The video is not out yet, or is still processed.", 3600),
+  download_unavailable: transient(503, "The platform gives no download of this video now. Nothing was charged.", 60),
+
   // jobs
   too_many_jobs: transient(429, "Too many jobs of this account wait or run already.", 5),
   queue_full: transient(503, "Too many jobs wait at this service. Nothing was charged.", 5),

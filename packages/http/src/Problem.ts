@@ -218,6 +218,7 @@ const PROBLEMS: Problems = {
       : { code: "upstream_unavailable", message: "The service behind this operation is unavailable. Nothing was charged." }),
     ...(seconds === undefined ? {} : { headers: retryAfter(seconds) })
   }),
+  DownloadUnavailable: ({ message, reason }) => ({ code: `download_${reason}`, message: `${message}. Nothing was charged.` }),
   UpstreamNotConfigured: plain("upstream_not_configured", "This operation is not set up at this host. Nothing was charged."),
   MailNotSent: plain("upstream_unavailable", "The mail cannot be sent now."),
   MailNotConfigured: plain("upstream_not_configured", "This host sends no mail, so nobody can sign up or sign in by mail."),

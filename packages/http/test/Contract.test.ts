@@ -49,6 +49,7 @@ const PRICES: Readonly<Record<string, number>> = {
   "video.playlist": 300,
   "video.tags": 500,
   "video.details": 1_000,
+  "video.download": 1_000,
   "test.work": 2_000
 }
 

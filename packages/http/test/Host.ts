@@ -134,7 +134,9 @@ const videos = Layer.succeed(Video.VideoSite, {
   channelVideos: () => shown(Video.channelVideos),
   search: () => shown(Video.search),
   playlist: () => shown(Video.playlist),
-  comments: () => shown(Video.comments)
+  comments: () => shown(Video.comments),
+  downloads: Effect.void,
+  download: () => shown(Video.download)
 })
 
 /** Inboxes at a domain to which no mail comes. */

@@ -11,7 +11,8 @@ const NEEDS: Readonly<Record<string, string>> = {
   proxy: "MILLRACE_PROXY or MILLRACE_SOCKS at some host",
   speech: "MILLRACE_SPEECH",
   "verification codes": "MILLRACE_SMS_NUMBERS",
-  video: "MILLRACE_VIDEO and MILLRACE_YOUTUBE_KEY"
+  video: "MILLRACE_VIDEO, and MILLRACE_YOUTUBE_KEY for youtube",
+  "video downloads": "MILLRACE_VIDEO=youtubei"
 }
 
 /** An operation without its provider. */

@@ -1,5 +1,5 @@
 /** Upstreams that need a provider: which of them, and where, by settings. Without one, an operation answers that it is not set up. */
-import { CodeHost, DailyQuotas, Image, Leads, Pace, Speech, Video } from "@millrace/core"
+import { CodeHost, DailyQuotas, Image, Leads, Pace, Speech, type Video } from "@millrace/core"
 import type { StateStore } from "@millrace/event-sourcing"
 import {
   Automatic1111ImageGenerator,
@@ -10,12 +10,12 @@ import {
   OpenAiImageGenerator,
   OpenAiSpeechSynthesizer,
   OsmMapSearch,
-  PlacesMapSearch,
-  YouTubeVideoSite
+  PlacesMapSearch
 } from "@millrace/upstreams"
 import { Config, Effect, Layer, Option } from "effect"
 import { CommandFailed, fail } from "./Failure.ts"
 import * as Setting from "./Setting.ts"
+import * as VideoProvider from "./VideoProvider.ts"
 
 /** `openai:https://api.openai.com/v1`: the kind of provider, and its address. */
 interface Provider<Kind extends string> {
@@ -47,16 +47,12 @@ const contactOf = (text: string) => (/^[\x21-\x7e]{3,200}$/u.test(text) && !/[()
 const PLACES = "places"
 const mapSearchOf = (text: string) => provider([PLACES, "osm"])(text === PLACES ? `${PLACES}:https://places.googleapis.com` : text)
 
-const YOUTUBE = "youtube"
-const videoOf = (text: string) => (text === YOUTUBE ? YOUTUBE : undefined)
-
 const SPEECH = "espeak, or such as openai:https://api.openai.com/v1"
 const IMAGES = "such as openai:https://api.openai.com/v1"
 const MAP_SEARCH = "places, or such as osm:https://nominatim.openstreetmap.org"
 const OVERPASS = "such as https://overpass-api.de/api"
 const CONTACT = "an e-mail address or a page"
 const CODE_HOST = "off, or such as https://api.github.com"
-const VIDEO = "youtube"
 const TRANSLATE = "such as https://libretranslate.com"
 
 export const flags = {
@@ -96,14 +92,10 @@ export const flags = {
     parse: contactOf,
     expected: CONTACT
   }),
-  video: Setting.optional(
-    "video",
-    "Provider of videos: youtube, the YouTube Data API, with MILLRACE_YOUTUBE_KEY; MILLRACE_YOUTUBE_QUOTA says how many units a day it has, 10000 when left out, and MILLRACE_YOUTUBE_URL where it is",
-    { metavar: "youtube", parse: videoOf, expected: VIDEO }
-  )
+  ...VideoProvider.flags
 }
 
-export interface Choice {
+export interface Choice extends VideoProvider.Choice {
   readonly speech: Option.Option<typeof ESPEAK | Provider<"openai">>
   readonly images: Option.Option<Provider<"openai" | "automatic1111" | "comfyui">>
   readonly translate: Option.Option<URL>
@@ -111,7 +103,6 @@ export interface Choice {
   readonly mapSearch: Option.Option<Provider<typeof PLACES | "osm">>
   readonly overpass: Option.Option<URL>
   readonly mapSearchContact: Option.Option<string>
-  readonly video: Option.Option<typeof YOUTUBE>
 }
 
 /** The providers that a host of the library names, in the words of the command line. */
@@ -124,7 +115,9 @@ export const choiceOf = ({
   overpass,
   speech,
   translate,
-  video
+  video,
+  youtubeQuota,
+  youtubeUrl
 }: Words): Effect.Effect<Choice, CommandFailed> => {
   const one = <A>(option: string, text: string | undefined, parse: (text: string) => A | undefined, expected: string) => {
     if (text === undefined) return Effect.succeed(Option.none<A>())
@@ -143,7 +136,9 @@ export const choiceOf = ({
     mapSearch: one("mapSearch", mapSearch, mapSearchOf, MAP_SEARCH),
     overpass: one("overpass", overpass, addressOf, OVERPASS),
     mapSearchContact: one("mapSearchContact", mapSearchContact, contactOf, CONTACT),
-    video: one("video", video, videoOf, VIDEO)
+    video: one("video", video, VideoProvider.video.parse, VideoProvider.video.expected),
+    youtubeUrl: one("youtubeUrl", youtubeUrl, VideoProvider.kinds.youtubeUrl.parse, VideoProvider.kinds.youtubeUrl.expected),
+    youtubeQuota: Effect.succeed(Option.fromUndefinedOr(youtubeQuota))
   })
 }
 
@@ -156,6 +151,8 @@ interface Words {
   readonly overpass?: string
   readonly mapSearchContact?: string
   readonly video?: string
+  readonly youtubeUrl?: string
+  readonly youtubeQuota?: number
   readonly dnsServers?: ReadonlyArray<string>
 }
 
@@ -180,7 +177,9 @@ export const byEnvironment = Effect.all({
   mapSearch: byVariable("MILLRACE_MAP_SEARCH", mapSearchOf, MAP_SEARCH),
   overpass: byVariable("MILLRACE_OVERPASS", addressOf, OVERPASS),
   mapSearchContact: byVariable("MILLRACE_MAP_SEARCH_CONTACT", contactOf, CONTACT),
-  video: byVariable("MILLRACE_VIDEO", videoOf, VIDEO)
+  video: byVariable("MILLRACE_VIDEO", VideoProvider.video.parse, VideoProvider.video.expected),
+  youtubeUrl: Effect.succeed(Option.none()),
+  youtubeQuota: Effect.succeed(Option.none())
 })
 
 const keyOf = (variable: string) =>
@@ -251,21 +250,6 @@ const mapSearch = Effect.fnUntraced(function* ({ mapSearch: choice, mapSearchCon
   return OsmMapSearch.layer({ nominatim: url, contact: mapSearchContact.value, ...more }).pipe(Layer.provide(Pace.layer))
 })
 
-const YOUTUBE_URL = Config.String("MILLRACE_YOUTUBE_URL").pipe(Config.option)
-const YOUTUBE_QUOTA = Config.Int("MILLRACE_YOUTUBE_QUOTA").pipe(Config.option)
-
-const video = Effect.fnUntraced(function* (choice: Choice["video"]) {
-  if (Option.isNone(choice)) return Video.VideoSite.unconfigured
-  const { apiKey } = yield* keyOf("MILLRACE_YOUTUBE_KEY")
-  if (apiKey === undefined) return yield* fail("youtube needs a key of the YouTube Data API: set MILLRACE_YOUTUBE_KEY")
-  const url = Option.getOrUndefined(yield* YOUTUBE_URL)
-  const baseUrl = url === undefined ? undefined : translatorOf(url)
-  if (url !== undefined && baseUrl === undefined) return yield* fail("MILLRACE_YOUTUBE_URL is no http or https address")
-  const dailyQuota = Option.getOrUndefined(yield* YOUTUBE_QUOTA)
-  if (dailyQuota !== undefined && dailyQuota < 1) return yield* fail("MILLRACE_YOUTUBE_QUOTA must be the units of a day: at least 1")
-  return YouTubeVideoSite.layer({ apiKey, ...(baseUrl && { baseUrl }), ...(dailyQuota === undefined ? {} : { dailyQuota }) })
-})
-
 type Provided =
   | CodeHost.CodeHost
   | DailyQuotas
@@ -283,5 +267,5 @@ export const layer = (choice: Choice): Layer.Layer<Provided, CommandFailed | Con
     Layer.unwrap(translator(choice.translate)),
     Layer.unwrap(codeHost(choice.codeHost)),
     Layer.unwrap(mapSearch(choice)),
-    Layer.unwrap(video(choice.video))
+    Layer.unwrap(VideoProvider.layer(choice))
   ).pipe(Layer.provideMerge(DailyQuotas.layer))

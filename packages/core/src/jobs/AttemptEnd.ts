@@ -107,6 +107,8 @@ const failureOf = (cause: Cause.Cause<AttemptError>): AttemptFailure => {
     switch (error._tag) {
       case "InvalidInput":
         return { failure: "InvalidInput", mayPass: false, details: { field: error.field, message: error.message } }
+      case "DownloadUnavailable":
+        return { failure: "UpstreamUnavailable", mayPass: false, reason: error.message }
       case "NotFound":
       case "UpstreamNotConfigured":
         return { failure: error._tag, mayPass: false }

@@ -124,6 +124,7 @@ export const groups = {
     Video.channelVideos,
     Video.outliers,
     Video.search,
+    Video.download,
     Video.comments,
     Video.about,
     Video.playlist,

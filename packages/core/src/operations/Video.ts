@@ -1,7 +1,13 @@
 /** Public data of a platform that shows videos: videos, channels, playlists, comments, and a search. */
 import { Clock, Context, Effect, Layer, Schema } from "effect"
 import * as Operation from "../work/Operation.ts"
-import { InvalidInput, type NotFound, UpstreamNotConfigured, type UpstreamUnavailable } from "../work/OperationError.ts"
+import {
+  type DownloadUnavailable,
+  InvalidInput,
+  type NotFound,
+  UpstreamNotConfigured,
+  type UpstreamUnavailable
+} from "../work/OperationError.ts"
 import { PER_PAGE } from "./CommonLimits.ts"
 import * as Outliers from "./video/Outliers.ts"
 import * as Records from "./video/Records.ts"
@@ -22,6 +28,9 @@ type Failure = NotFound | UpstreamUnavailable | UpstreamNotConfigured
 /** `InvalidInput` with the field `page_token` if the platform does not know the token. */
 type Paged<A> = Effect.Effect<Operation.Read<A>, Failure | InvalidInput>
 
+/** A page of a channel's videos. `ages`: milliseconds since a video was published, at least, where `published_at` is null. */
+export type Uploads = Records.ChannelVideos & { readonly ages?: ReadonlyMap<string, number> }
+
 /** A channel is given by its id, or by its handle with or without `@`. */
 export class VideoSite extends Context.Service<
   VideoSite,
@@ -30,19 +39,29 @@ export class VideoSite extends Context.Service<
     readonly configured: Effect.Effect<void, UpstreamNotConfigured>
     readonly video: (id: string) => Effect.Effect<Operation.Read<Records.VideoDetails>, Failure>
     readonly channel: (channel: string) => Effect.Effect<Operation.Read<Records.Channel>, Failure>
-    readonly channelVideos: (channel: string, page: Page) => Paged<Records.ChannelVideos>
+    readonly channelVideos: (channel: string, page: Page) => Paged<Uploads>
     readonly search: (search: Search) => Paged<Records.VideoSearch>
     readonly playlist: (id: string, page: Page) => Paged<Records.Playlist>
     /** `NotFound` if the video has its comments turned off, too. */
     readonly comments: (id: string, page: Page & { readonly order: "relevance" | "time" }) => Paged<Records.Comments>
+    /** Fails without a provider of downloads. */
+    readonly downloads: Effect.Effect<void, UpstreamNotConfigured>
+    readonly download: (id: string) => Effect.Effect<Operation.Read<Records.Download>, Failure | DownloadUnavailable>
   }
 >()("@millrace/core/operations/Video/VideoSite") {
+  /** Of a provider that gives no links to files. */
+  static readonly withoutDownloads = {
+    downloads: Effect.fail(new UpstreamNotConfigured({ upstream: "video downloads" })),
+    download: () => Effect.fail(new UpstreamNotConfigured({ upstream: "video downloads" }))
+  }
+
   static readonly unconfigured: Layer.Layer<VideoSite> = Layer.sync(VideoSite, () => {
     const missing = Effect.fail(new UpstreamNotConfigured({ upstream: "video" }))
     return {
       configured: missing,
       ...{ video: () => missing, channel: () => missing, channelVideos: () => missing },
-      ...{ search: () => missing, playlist: () => missing, comments: () => missing }
+      ...{ search: () => missing, playlist: () => missing, comments: () => missing },
+      ...VideoSite.withoutDownloads
     }
   })
 }
@@ -65,7 +84,7 @@ const MOST = 50
 
 const paging = {
   /** `next_page_token` of the page before. */
-  page_token: Schema.optionalKey(Schema.String.check(Schema.isPattern(/^[\w=-]{1,1000}$/u, { expected: "a next_page_token" }))),
+  page_token: Schema.optionalKey(Schema.String.check(Schema.isPattern(/^[\w=-]{1,4096}$/u, { expected: "a next_page_token" }))),
   /** 25 by default. */
   per_page: Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: MOST })))
 }
@@ -94,13 +113,13 @@ const DETAILS: Records.VideoDetails = {
   thumbnails: [{ url: "https://i.ytimg.com/vi/Ks-_Mh1QhMc/default.jpg", width: 120, height: 90 }]
 }
 
-const TED = { channel_id: SUMMARY.channel_id, channel_title: SUMMARY.channel_title }
+const TED = { channel_id: "UCAuUUnT6oDeKwE6v1NGQxug", channel_title: "TED" }
 
 const CHANNEL_VIDEOS: Records.ChannelVideos = { ...TED, videos: [SUMMARY], next_page_token: "EAAaBlBUOkNBVQ" }
 
 // a video
 
-const of = (path: "stats" | "details" | "tags") =>
+const of = (path: "stats" | "details" | "tags" | "download") =>
   ({ method: "GET", path: `/social/videosite/videos/:id/${path}`, params: { id: VideoId } }) as const
 
 export const stats = Operation.make("video.stats", {
@@ -181,6 +200,34 @@ export const comments = Operation.make("video.comments", {
   }
 })
 
+export const download = Operation.make("video.download", {
+  summary: "Get the direct links to the files of a video",
+  description:
+    "Each link has its expiry, size and type. A video that cannot be downloaded is answered by an error: `download_private`, " +
+    "`download_members_only`, `download_age_restricted`, `download_region_blocked`, `download_live`, `download_upcoming` or " +
+    "`download_unavailable`; one that was removed is answered 404.",
+  price: 1,
+  cached: true,
+  route: of("download"),
+  success: Records.Download,
+  configured: VideoSite.use(({ downloads }) => downloads),
+  run: ({ id }) => VideoSite.use((site) => site.download(id)),
+  example: {
+    input: { id: "Ks-_Mh1QhMc" },
+    data: {
+      ...{ id: SUMMARY.id, title: SUMMARY.title, duration_seconds: SUMMARY.duration_seconds, expires_at: "2026-11-24T14:00:00Z" },
+      streams: [
+        {
+          url: "https://rr1---sn-example.googlevideo.com/videoplayback?expire=1795615200&itag=18",
+          ...{ expires_at: "2026-11-24T14:00:00Z", kind: "video_and_audio", mime_type: "video/mp4", container: "mp4" },
+          ...{ codecs: ["avc1.42001E", "mp4a.40.2"], quality: "360p", width: 640, height: 360, fps: 30, bitrate: 503_000 },
+          ...{ size: 79_000_000, duration_seconds: 1263, language: null }
+        }
+      ]
+    }
+  }
+})
+
 // a channel
 
 export const about = Operation.make("video.about", {
@@ -211,7 +258,11 @@ export const channelVideos = Operation.make("video.channelVideos", {
   route: { method: "GET", path: "/social/videosite/channels/:channel/videos", params: { channel: ChannelName }, query: paging },
   success: Records.ChannelVideos,
   configured,
-  run: ({ channel, ...page }) => VideoSite.use((site) => site.channelVideos(channel, pageOf(page))),
+  run: Effect.fnUntraced(function* ({ channel, ...page }) {
+    const { cache, data } = yield* VideoSite.use((site) => site.channelVideos(channel, pageOf(page)))
+    const { ages: _, ...videos } = data
+    return { data: videos, cache }
+  }),
   example: { input: { channel: "@TED", per_page: 1 }, data: CHANNEL_VIDEOS }
 })
 
@@ -253,7 +304,8 @@ const newest = Effect.fnUntraced(function* (channel: string) {
     pages.push(last)
   }
   const cache: Operation.CacheResult = pages.every(({ cache }) => cache === "hit") ? "hit" : "miss"
-  return { data: { ...first.data, videos: pages.flatMap(({ data }) => data.videos) }, cache }
+  const ages = new Map(pages.flatMap(({ data }) => [...(data.ages ?? [])]))
+  return { data: { ...first.data, videos: pages.flatMap(({ data }) => data.videos), ages }, cache }
 })
 
 export const outliers = Operation.make("video.outliers", {
@@ -275,11 +327,11 @@ export const outliers = Operation.make("video.outliers", {
   run: Effect.fnUntraced(function* ({ channel, min_multiplier = 2 }) {
     const { cache, data } = yield* newest(channel)
     const now = yield* Clock.currentTimeMillis
-    const watched = data.videos.flatMap((video) =>
-      video.views === null || video.live !== "none"
-        ? []
-        : [{ id: video.id, views: video.views, age: now - Date.parse(video.published_at), video }]
-    )
+    const watched = data.videos.flatMap((video) => {
+      const { id, live, published_at, views } = video
+      const age = published_at === null ? data.ages.get(id) : now - Date.parse(published_at)
+      return views === null || age === undefined || live !== "none" ? [] : [{ id, views, age, video }]
+    })
     const judged = Outliers.judge(watched)
     const found = judged.filter(({ multiplier }) => multiplier >= min_multiplier).toSorted((a, b) => b.multiplier - a.multiplier)
     return {

@@ -83,6 +83,35 @@ export class AddressNotVerified extends Schema.TaggedError<AddressNotVerified>()
   }
 }
 
+/** Why a platform gives no download of a video that it has. `upcoming`: it is not out yet, or still processed. */
+export const DownloadRefusal = Schema.Literals([
+  "private",
+  "members_only",
+  "age_restricted",
+  "region_blocked",
+  "live",
+  "upcoming",
+  "unavailable"
+])
+export type DownloadRefusal = typeof DownloadRefusal.Type
+
+const REFUSALS: Readonly<Record<DownloadRefusal, string>> = {
+  private: "The video is private",
+  members_only: "The video is for paying members only",
+  age_restricted: "The video is shown only to people who have signed in and proved their age",
+  region_blocked: "The video is blocked where this service runs",
+  live: "The video is live: it can be downloaded when it has ended",
+  upcoming: "The video is not out yet, or is still processed",
+  unavailable: "The platform gives no download of this video now"
+}
+
+/** The platform has the video, and gives no download of it to this host. */
+export class DownloadUnavailable extends Schema.TaggedError<DownloadUnavailable>()("DownloadUnavailable", { reason: DownloadRefusal }) {
+  override get message(): string {
+    return REFUSALS[this.reason]
+  }
+}
+
 export type OperationError =
   | InvalidInput
   | NotFound
@@ -92,6 +121,7 @@ export type OperationError =
   | TooManyPayments
   | TooManySubmissions
   | AddressNotVerified
+  | DownloadUnavailable
 
 /**
  * The operation has a bug: its result does not match its schema, it returned no Effect, or its quantity is invalid. It is not the

@@ -98,6 +98,7 @@ const TABLES: ReadonlyArray<readonly [key: string, endpoint: string, cost: numbe
   ["video.playlist", "GET /social/videosite/playlists/{id}", 0.3],
   ["video.tags", "GET /social/videosite/videos/{id}/tags", 0.5],
   ["video.details", "GET /social/videosite/videos/{id}/details", 1],
+  ["video.download", "GET /social/videosite/videos/{id}/download", 1],
   ["proxy.locations", "GET /proxy/locations", 0.1],
   ["proxy.createSession", "POST /proxy/sessions", 2],
   ["storeCatalog.read", "GET /ecommerce/storeplatform/catalog", 1.5],

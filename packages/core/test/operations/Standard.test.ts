@@ -27,6 +27,7 @@ test("an operation has a circuit exactly if it asks a provider", () => {
     "video.channelVideos",
     "video.comments",
     "video.details",
+    "video.download",
     "video.outliers",
     "video.playlist",
     "video.search",

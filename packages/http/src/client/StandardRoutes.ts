@@ -66,6 +66,7 @@ export const STANDARD_ROUTES: Routes<StandardOperation> = {
   "video.channelVideos": "GET /social/videosite/channels/:channel/videos",
   "video.outliers": "GET /social/videosite/channels/:channel/outliers",
   "video.search": "GET /social/videosite/search",
+  "video.download": "GET /social/videosite/videos/:id/download",
   "video.comments": "GET /social/videosite/videos/:id/comments",
   "video.about": "GET /social/videosite/channels/:handle/about",
   "video.playlist": "GET /social/videosite/playlists/:id",

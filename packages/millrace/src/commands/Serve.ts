@@ -142,7 +142,9 @@ const domainLayer = (settings: Settings) => {
     speech,
     store,
     translate,
-    video
+    video,
+    youtubeQuota,
+    youtubeUrl
   } = settings
   const { operations, groups } = Upstreams.api
   const calls = Millrace.layer({
@@ -167,7 +169,7 @@ const domainLayer = (settings: Settings) => {
         {
           binFile: Option.getOrUndefined(binFile),
           dnsServers: Option.getOrUndefined(dnsServers),
-          providers: { speech, images, translate, codeHost, mapSearch, overpass, mapSearchContact, video },
+          providers: { speech, images, translate, codeHost, mapSearch, overpass, mapSearchContact, video, youtubeUrl, youtubeQuota },
           mail: { smtp: settings.smtp, mailDomain: settings.mailDomain, smtpTls: settings.smtpTls }
         },
         SmsSettings.receiver(settings)

@@ -50,7 +50,8 @@ const PROVIDERS: Readonly<Record<string, string>> = {
   "code hosting": 'providers: { codeHost: "https://api.github.com" }, or leave it out',
   "map search": 'providers: { mapSearch: "places", mapSearchKey }, or { mapSearch: "osm:URL", mapSearchContact, overpass }',
   "price alerts": "signIn: { publicUrl, mailRelay }",
-  video: 'providers: { video: "youtube" }, with youtubeKey'
+  video: 'providers: { video: "youtube", youtubeKey }, or { video: "youtubei" }',
+  "video downloads": 'providers: { video: "youtubei" }, of the package @millrace/upstream-youtubei'
 }
 
 const sentenceOf = (failure: Tagged & { readonly field?: unknown; readonly upstream?: unknown }, money: Money.Money): string => {

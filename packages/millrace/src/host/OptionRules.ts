@@ -29,8 +29,10 @@ const PROVIDERS: Given.Rules = {
   mapSearchKey: Given.text("the key as text"),
   mapSearchContact: Given.text("an e-mail address or a page"),
   overpass: Given.text("the address of an Overpass server"),
-  video: Given.text("youtube"),
+  video: Given.text('"youtube" or "youtubei"'),
   youtubeKey: Given.text("the key as text"),
+  youtubeUrl: Given.text("the address of the API, or of the site"),
+  youtubeQuota: count,
   binFile: Given.text("the path of a CSV file"),
   dnsServers: Given.texts('an array such as ["9.9.9.9"]')
 }

@@ -152,9 +152,13 @@ export interface Providers {
   readonly mapSearchContact?: string
   /** The address of an Overpass server, which tells more of what the Nominatim server finds. */
   readonly overpass?: string
-  /** `youtube`: the YouTube Data API, with a key. */
+  /** `youtube`: the YouTube Data API, with a key. `youtubei`: the site itself, of the package @millrace/upstream-youtubei, with downloads. */
   readonly video?: string
   readonly youtubeKey?: string
+  /** Where the API, or the site, is, such as a proxy of yours. */
+  readonly youtubeUrl?: string
+  /** Units that the API gives a day: 10,000 by default. */
+  readonly youtubeQuota?: number
   /** A CSV of BIN ranges: `bin,scheme,type,brand,country,bank`. Without one, a lookup tells only scheme and brand. */
   readonly binFile?: string
   /** Name servers, such as `9.9.9.9` or `[2001:db8::1]:5353`: those of the system by default. */

@@ -42,6 +42,7 @@ export const untilRecovered = ({ records: { recorder }, states }: Simulation, lo
 const REFUSALS = new Set([
   ...["AccountSuspended", "AccountInDebt", "InsufficientCredits", "CostExceedsLimit", "KeyReused", "ReplyUnavailable"],
   ...[
+    "DownloadUnavailable",
     "InvalidInput",
     "NotFound",
     "UpstreamNotConfigured",

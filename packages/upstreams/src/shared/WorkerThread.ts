@@ -16,6 +16,8 @@ export interface StartOptions {
   readonly startLimit?: Duration.Input
   /** A message that needs more memory ends the thread. Those of Node by default. */
   readonly resourceLimits?: ResourceLimits
+  /** Of the process by default, which may hold keys. A thread that runs the code of others needs none. */
+  readonly environment?: "none"
 }
 
 export interface Options<Reply> extends StartOptions {
@@ -75,8 +77,8 @@ export const make = <Message, Reply>(options: Options<Reply>) =>
   })
 
 /** Starts a thread, which is ready then and ends with the scope. */
-export const started = ({ upstream, script, startLimit = "20 seconds", resourceLimits }: StartOptions) =>
-  open(script, resourceLimits).pipe(
+export const started = ({ upstream, startLimit = "20 seconds", ...thread }: StartOptions) =>
+  open(thread).pipe(
     Effect.tap((thread) =>
       within(
         nextMessage(thread, () => undefined),
@@ -87,13 +89,13 @@ export const started = ({ upstream, script, startLimit = "20 seconds", resourceL
     Effect.mapError((reason) => new UpstreamUnavailable({ upstream, reason }))
   )
 
-const open = Effect.fnUntraced(function* (script: URL, resourceLimits: ResourceLimits = {}) {
+const open = Effect.fnUntraced(function* ({ environment, resourceLimits = {}, script }: Omit<StartOptions, "upstream" | "startLimit">) {
   const ended = yield* Deferred.make<never, string>()
   const end = (reason: string) => Deferred.doneUnsafe(ended, Effect.fail(reason))
   const worker = yield* Effect.acquireRelease(
     Effect.try({
       // What an engine prints may quote a caller's text, so it reaches no log. Reading it would keep the process alive.
-      try: () => new Worker(script, { stdout: true, stderr: true, resourceLimits }),
+      try: () => new Worker(script, { stdout: true, stderr: true, resourceLimits, ...(environment === "none" && { env: {} }) }),
       catch: (cause) => `the worker thread did not start: ${cause}`
     }),
     (worker) => Effect.promise(() => worker.terminate())

@@ -1,6 +1,6 @@
 /**
  * `VideoSite` on the YouTube Data API v3 (https://developers.google.com/youtube/v3). Calls of one unit are preferred: a channel's videos are
- * read from its playlist of uploads. Only a search takes 100 units.
+ * read from its playlist of uploads. Only a search takes 100 units. The API gives no downloads.
  */
 import { type DailyQuotas, type InvalidInput, NotFound, type Operation, UpstreamUnavailable, Video } from "@millrace/core"
 import { Effect, Layer } from "effect"
@@ -69,6 +69,7 @@ const make = (list: YouTubeReader.List) => {
 
   return Video.VideoSite.of({
     configured: Effect.void,
+    ...Video.VideoSite.withoutDownloads,
     video: Effect.fn("YouTubeVideoSite.video")(function* (id) {
       const { cache, data } = yield* videos([id])
       const [video] = data

@@ -1,4 +1,7 @@
-/** What is told of videos, channels, playlists and comments. Times are in ISO 8601, counts null where the owner hides them. */
+/**
+ * What is told of videos, channels, playlists and comments. Times are in ISO 8601, a day alone where the platform tells no time. What the
+ * owner hides, or the provider does not tell, is null.
+ */
 import { Schema } from "effect"
 
 const Text = Schema.NullOr(Schema.String)
@@ -8,10 +11,11 @@ export const VideoSummary = Schema.Struct({
   id: Schema.String,
   url: Schema.String,
   title: Schema.String,
-  description: Schema.String,
-  channel_id: Schema.String,
-  channel_title: Schema.String,
-  published_at: Schema.String,
+  description: Text,
+  channel_id: Text,
+  channel_title: Text,
+  /** Null where the platform's list tells only a rough age. */
+  published_at: Text,
   thumbnail_url: Text,
   /** Null while it is live or to come. */
   duration_seconds: Count,
@@ -44,8 +48,8 @@ export type VideoDetails = typeof VideoDetails.Type
 export const VideoStats = Schema.Struct({
   id: Schema.String,
   title: Schema.String,
-  channel_id: Schema.String,
-  published_at: Schema.String,
+  channel_id: Text,
+  published_at: Text,
   views: Count,
   likes: Count,
   comments: Count
@@ -67,7 +71,7 @@ export type ChannelVideos = typeof ChannelVideos.Type
 
 export const VideoSearch = Schema.Struct({
   /** What the platform estimates. */
-  total_results: Schema.Int,
+  total_results: Count,
   videos: Schema.Array(VideoSummary),
   next_page_token
 })
@@ -78,12 +82,12 @@ export const Playlist = Schema.Struct({
   url: Schema.String,
   title: Schema.String,
   description: Schema.String,
-  channel_id: Schema.String,
-  channel_title: Schema.String,
-  published_at: Schema.String,
+  channel_id: Text,
+  channel_title: Text,
+  published_at: Text,
   thumbnail_url: Text,
   /** Deleted and private videos included, which `videos` leaves out. */
-  video_count: Schema.Int,
+  video_count: Count,
   /** In the order of the playlist. */
   videos: Schema.Array(VideoSummary),
   next_page_token
@@ -100,8 +104,8 @@ export const Comments = Schema.Struct({
       author: Schema.Struct({ name: Schema.String, channel_id: Text, avatar_url: Text }),
       likes: Schema.Int,
       replies: Schema.Int,
-      published_at: Schema.String,
-      updated_at: Schema.String
+      published_at: Text,
+      updated_at: Text
     })
   ),
   next_page_token
@@ -117,7 +121,7 @@ export const Channel = Schema.Struct({
   description: Schema.String,
   /** ISO 3166-1 alpha-2. */
   country: Text,
-  published_at: Schema.String,
+  published_at: Text,
   thumbnail_url: Text,
   banner_url: Text,
   /** Rounded by the platform to three digits. */
@@ -126,3 +130,41 @@ export const Channel = Schema.Struct({
   videos: Count
 })
 export type Channel = typeof Channel.Type
+
+export const Stream = Schema.Struct({
+  /** Direct, and good until `expires_at`. The platform may refuse it to other addresses than that of this service. */
+  url: Schema.String,
+  expires_at: Schema.String,
+  /** What it has: a file with picture and sound, or one of them alone. */
+  kind: Schema.Literals(["video_and_audio", "video", "audio"]),
+  /** Such as `video/mp4`. */
+  mime_type: Schema.String,
+  /** Such as `mp4` or `webm`. */
+  container: Schema.String,
+  /** As RFC 6381 names them, such as `avc1.640028`. */
+  codecs: Schema.Array(Schema.String),
+  /** Such as `1080p60` or `medium`. */
+  quality: Text,
+  width: Count,
+  height: Count,
+  fps: Count,
+  /** Bits a second. */
+  bitrate: Count,
+  /** Bytes. */
+  size: Count,
+  duration_seconds: Count,
+  /** BCP 47, of the sound. */
+  language: Text
+})
+export type Stream = typeof Stream.Type
+
+export const Download = Schema.Struct({
+  id: Schema.String,
+  title: Schema.String,
+  duration_seconds: Count,
+  /** When the first of the links expires. */
+  expires_at: Schema.String,
+  /** Files with picture and sound come first, then the largest picture and the highest bitrate. At least one. */
+  streams: Schema.NonEmptyArray(Stream)
+})
+export type Download = typeof Download.Type

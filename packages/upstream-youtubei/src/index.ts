@@ -1,0 +1,1 @@
+export * as YoutubeiVideoSite from "./YoutubeiVideoSite.ts"
