@@ -203,6 +203,7 @@ test("no key, address, label, idempotency key or text of a request is written in
   expect((await send(`/api/v1/products/selectors?url=${page}&selector_name=getProductName`)).status).toBe(200)
   for (const name of [`url=${page}`, `sku=${asked}`, `variant_id=${asked}&store_id=${asked}`])
     expect((await send(`/api/v1/products/price-history?${name}&price=9.99`)).status).toBe(200)
+  expect((await send("/api/v1/products/price-compare", json({ name: asked, price: 9.99 }))).status).toBe(200)
   expect((await send(`/api/v1/products/selectors?url=${asked}&selector_name=getProductName`)).status).toBe(422)
   // What is searched is the caller's; what is submitted is for everybody to read, but not who submitted it
   expect((await send(`/api/v1/coupons?store=${asked}&product_name=${asked}&shop_username=${asked}`)).status).toBe(200)

@@ -27,6 +27,7 @@ const PRICES: Readonly<Record<string, number>> = {
   "dns.resolve": 500,
   "topics.list": 100,
   "coupons.search": 500,
+  "prices.compare": 1_000,
   "prices.history": 500,
   "email.validate": 1_000,
   "email.validateBatch": 600,

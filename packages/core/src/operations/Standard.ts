@@ -21,6 +21,7 @@ import * as ImageJobs from "./ImageJobs.ts"
 import * as Invoices from "./Invoices.ts"
 import * as Keys from "./Keys.ts"
 import * as Leads from "./Leads.ts"
+import * as PriceCompare from "./PriceCompare.ts"
 import * as PriceHistory from "./PriceHistory.ts"
 import * as Proxies from "./Proxies.ts"
 import * as Selectors from "./Selectors.ts"
@@ -112,6 +113,7 @@ export const groups = {
     Coupons.search,
     Coupons.requestStore,
     Coupons.submit,
+    PriceCompare.compare,
     PriceHistory.read,
     Selectors.find
   ]),

@@ -71,6 +71,7 @@ const TABLES: ReadonlyArray<readonly [key: string, endpoint: string, cost: numbe
   ["bin.lookup", "GET /bin/{bin}", 0.5],
   ["dns.resolve", "GET /dns/{domain}", 0.5],
   ["topics.list", "GET /content/prompts/topics", 0.1],
+  ["prices.compare", "POST /products/price-compare", 1],
   ["prices.history", "GET /products/price-history", 0.5],
   ["selectors.find", "GET /products/selectors", 0],
   ["verification.wait", "POST /verify/wait", 5],

@@ -57,6 +57,7 @@ export const STANDARD_ROUTES: Routes<StandardOperation> = {
   "coupons.search": "GET /coupons",
   "coupons.requestStore": "POST /coupons/request-store",
   "coupons.submit": "POST /coupons/submit",
+  "prices.compare": "POST /products/price-compare",
   "prices.history": "GET /products/price-history",
   "selectors.find": "GET /products/selectors",
   "verification.wait": "POST /verify/wait",
