@@ -57,6 +57,7 @@ import {
   withPasskey,
   withRefundFailed,
   withSession,
+  withShop,
   withSignIn,
   withSubscription
 } from "./Broken.ts"
@@ -84,7 +85,7 @@ describe("finds a log that breaks a rule", () => {
     })
   }
 
-  const OF_WORKS = /^(?:wait|code|inbox|address|proxy-session|payment|lot-follows|manual-payment|session)-/u
+  const OF_WORKS = /^(?:wait|code|inbox|address|proxy-session|payment|lot-follows|manual-payment|session|coupon|shop|price)-/u
   for (const [rule, what, script, position] of broken.filter(([rule]) => OF_WORKS.test(rule))) {
     it(`nothing but ${rule}: ${what}`, async () => {
       expect(await problemsOf(script)).toEqual([`${rule} @${position ?? logOf(script).length - 1}`])
@@ -110,6 +111,7 @@ describe("finds nothing in a log with", () => {
       [...withSignIn, "2026-01-31T00:00:00.000Z", signedOut("expired"), "2026-03-02T00:00:00.000Z", { of: "account-b", is: opened }]
     ],
     ["a session of a sign-up, whose link was not used", [opened, linkRequested, signedIn({ proof: "signUp" })]],
+    ["a shop with a coupon, and prices that change", withShop],
     ["two sessions by a passkey, which is then removed", withPasskey],
     ["a proxy session that expires", [...withSession, counted(1), T1, sessionExpired, counted(2), T2, { of: "account-b", is: opened }]],
     [

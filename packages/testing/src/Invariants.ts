@@ -1,17 +1,19 @@
 /**
- * Invariants: what is true of the events of every account, job, inbox, wait for a code, proxy session, payment, invoice, subscription, and
- * session of a person. The checkers keep books of their own from the events alone. Only the rules about postings and the fold use the ledger's
+ * Invariants: what is true of the events of every account, job, inbox, wait for a code, proxy session, payment, invoice, subscription,
+ * session of a person, shop with coupons, and price. The checkers keep books of their own from the events alone. Only the rules about postings and the fold use the ledger's
  * code, to compare it with those books.
  */
 import {
   Account,
   type AccountEvent,
+  CouponStore,
   Inbox,
   InboxAddress,
   Invoice,
   Job,
   Passkey,
   Payment,
+  Product,
   ProxySession,
   Session,
   SignInLink,
@@ -21,11 +23,13 @@ import {
 } from "@millrace/core"
 import { StreamName } from "@millrace/event-sourcing"
 import { AccountChecker } from "./invariants/AccountChecker.ts"
+import { CouponChecker } from "./invariants/CouponChecker.ts"
 import { InboxChecker } from "./invariants/InboxChecker.ts"
 import { InvoiceChecker } from "./invariants/InvoiceChecker.ts"
 import { JobChecker } from "./invariants/JobChecker.ts"
 import { PasskeyChecker } from "./invariants/PasskeyChecker.ts"
 import { PaymentChecker } from "./invariants/PaymentChecker.ts"
+import { PriceChecker } from "./invariants/PriceChecker.ts"
 import { type Report, RULES, type Rule } from "./invariants/Rules.ts"
 import { SessionChecker } from "./invariants/SessionChecker.ts"
 import { SignInChecker } from "./invariants/SignInChecker.ts"
@@ -49,6 +53,9 @@ export type CheckedEvent =
   | SignInLink.SignInEvent
   | Payment.PaymentEvent
   | Invoice.InvoiceEvent
+  | CouponStore.CouponStoreEvent
+  | Product.ProductEvent
+  | Product.ClaimEvent
 
 /** An event in a log, of a stream named as the log names it. */
 export interface Recorded {
@@ -71,6 +78,21 @@ export interface Violation {
 const nameOf = (stream: string): readonly [category: string, id: string] =>
   StreamName.isStreamName(stream) ? [StreamName.category(stream), StreamName.id(stream)] : [Account.Account.category, stream]
 
+/** By category: checkers of streams that are related to no others. */
+const checkersAlone = (report: Report): ReadonlyMap<string, (id: string, recorded: Recorded) => void> => {
+  const sessions = new SessionChecker(report)
+  const coupons = new CouponChecker(report)
+  const prices = new PriceChecker(report)
+  const price = (id: string, { at, event, stream }: Recorded) =>
+    prices.enter(stream, id, event as Product.ProductEvent | Product.ClaimEvent, at)
+  return new Map([
+    [ProxySession.ProxySession.category, (id, { at, event }) => sessions.enter(id, event as ProxySession.ProxySessionEvent, at)],
+    [CouponStore.CouponStore.category, (id, { at, event }) => coupons.enter(id, event as CouponStore.CouponStoreEvent, at)],
+    [Product.Product.category, price],
+    [Product.PriceClaims.category, price]
+  ])
+}
+
 /**
  * All violations in these events, in the order of the log. The events may be of one stream or of many, of one kind or of several; where kinds
  * are there that belong together, their relations are checked as well. Never throws.
@@ -89,15 +111,18 @@ export const invariants = (events: Iterable<Recorded>): ReadonlyArray<Violation>
   const jobs = new JobChecker({ accounts: has(Account.Account), jobs: has(Job.Job) }, report)
   const inboxes = new InboxChecker(has(InboxAddress.AddressClaim), report)
   const waits = new WaitChecker({ texts: has(Sms.Sms), waits: has(Verification.Verification) }, report)
-  const sessions = new SessionChecker(report)
   const signIns = new SignInChecker(has(SignInLink.SignInLink), report)
   const passkeys = new PasskeyChecker(has(Passkey.Passkey), report)
   const payments = new PaymentChecker(has(Payment.Payment), report)
   const invoices = new InvoiceChecker(has(Payment.Payment) ? payments : undefined, report)
   const subscriptions = new SubscriptionChecker(has(Payment.Payment) ? payments : undefined, report)
 
-  const enter = ({ at, event, stream }: Recorded): void => {
+  const alone = checkersAlone(report)
+  const enter = (recorded: Recorded): void => {
+    const { at, event, stream } = recorded
     const [category, id] = nameOf(stream)
+    const checked = alone.get(category)
+    if (checked !== undefined) return checked(id, recorded)
     switch (category) {
       case Job.Job.category:
         return jobs.enter(id, event as Job.JobEvent, at)
@@ -109,8 +134,6 @@ export const invariants = (events: Iterable<Recorded>): ReadonlyArray<Violation>
         return waits.receive(id, event as Sms.SmsEvent)
       case Verification.Verification.category:
         return waits.enter(id, event as Verification.VerificationEvent)
-      case ProxySession.ProxySession.category:
-        return sessions.enter(id, event as ProxySession.ProxySessionEvent, at)
       case Session.Session.category:
         passkeys.follow(event as Session.SessionEvent)
         return signIns.session(id, event as Session.SessionEvent, at)

@@ -137,6 +137,11 @@ const CATALOG = {
   "session-follows-its-passkey": [1, "A session that a passkey opened follows a signature of that passkey, which is its account's."],
   "session-ends-by-its-end": [1, "The end of a session that was not used, or lasted its time, is in the log soon after."],
 
+  // Coupons and prices
+  "coupon-is-of-its-shop": [1, "A coupon, and what is said of a shop, is in the stream of that shop; a coupon is named after its code."],
+  "shop-is-requested-once": [1, "An account asks for a shop once."],
+  "price-is-noted-once-a-day": [1, "The same price of a product is observed, or claimed by one caller, once a day."],
+
   // Payments that are taken back, and debt
   "clawback-is-of-a-paid-lot": [1, "A payment that is taken back takes its lot with it: free credits, then held ones; the rest is debt."],
   "clawback-takes-what-is-released": [
