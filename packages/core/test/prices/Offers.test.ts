@@ -92,15 +92,15 @@ testing(
   "offers of 120 days ago are gone, also where they hide those that are not",
   Effect.gen(function* () {
     const here = yield* host(yield* stores)
-    // More than the candidates of the first search, and each is as good a match as any
-    yield* here.prices.record(Array.from({ length: 150 }, (_, i) => observation(`old-${i}`, "Mug mug", String(i))))
+    // More than the candidates of the first search, and each is a better match
+    yield* here.prices.record(Array.from({ length: 150 }, (_, i) => observation(`old-${i}`, "Blue mug", String(i))))
     yield* TestClock.adjust("119 days")
     yield* here.prices.record([observation("new", "Mug of a long name", "7")])
-    expect(shown(yield* search(here, "mug"))).toHaveLength(20)
+    expect(shown(yield* search(here, "blue mug"))).toHaveLength(20)
     yield* TestClock.adjust("1 day")
-    expect(shown(yield* search(here, "mug"))).toEqual(["Mug of a long name: 7"])
+    expect(shown(yield* search(here, "blue mug"))).toEqual(["Mug of a long name: 7"])
     yield* TestClock.adjust("119 days")
-    expect(yield* search(here, "mug")).toEqual([])
+    expect(yield* search(here, "blue mug")).toEqual([])
   })
 )
 
