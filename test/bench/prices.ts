@@ -1,7 +1,8 @@
-/** The time of a price history with ten thousand observations in the log, and with a million: of one product, and of many. */
+/** The time of a price history with ten thousand observations in the log, and with a million: of one product, and of many. And comparisons. */
 import { MasterKey, PriceObservations, ProductIdentity, Vault } from "@millrace/core"
 import { MemoryEventStore, MemoryStateStore } from "@millrace/event-sourcing"
 import { Effect, Layer } from "effect"
+import * as offers from "./offers.ts"
 
 const services = PriceObservations.layer.pipe(
   Layer.provide(Vault.Vault.layer),
@@ -39,7 +40,7 @@ const measure = (count: number, products: number) =>
     return { observations: count, products, "median, ms": Math.round(median(times) * 1000) / 1000 }
   }).pipe(Effect.provide(services))
 
-export const run = () =>
+const histories = () =>
   Effect.runPromise(
     Effect.forEach(
       [
@@ -51,3 +52,5 @@ export const run = () =>
       ([count, products]) => measure(count, products)
     )
   )
+
+export const run = async () => [...(await histories()), ...(await offers.run())]

@@ -5,13 +5,13 @@ import { host, hostWith, testing } from "./Host.ts"
 import type { Answer } from "./Requests.ts"
 import * as Requests from "./Requests.ts"
 import type { Row } from "./Row.ts"
-import { served } from "./Rows.ts"
+import { rows } from "./Rows.ts"
 
 const CREDITS = 1_000
 /** An id that no inbox has. */
 const NEVER = "inbox_01M7ZQTERXJYEB32AVSJ0C2T39"
 
-const ofInboxes = served.filter(({ key }) => key.startsWith("inbox."))
+const ofInboxes = rows.filter(({ key }) => key.startsWith("inbox."))
 const ofOne = ofInboxes.filter(({ parameters }) => "inbox" in parameters.path)
 
 const rowOf = (key: string): Row => {

@@ -6,13 +6,13 @@ import { host, hostWith, testing } from "./Host.ts"
 import type { Answer } from "./Requests.ts"
 import * as Requests from "./Requests.ts"
 import type { Row } from "./Row.ts"
-import { rows, served } from "./Rows.ts"
+import { rows } from "./Rows.ts"
 
 const CREDITS = 1_000
 /** An id that no job has. */
 const NEVER = "job_01M7ZQTERXJYEB32AVSJ0C2T39"
 
-const ofJobs = served.filter(({ key, madeBy, makesJob }) => makesJob || madeBy !== undefined || key === "speech.voices")
+const ofJobs = rows.filter(({ key, madeBy, makesJob }) => makesJob || madeBy !== undefined || key === "speech.voices")
 const read = ofJobs.filter(({ madeBy }) => madeBy !== undefined)
 
 const send = (url: string, row: Row, key: string, job?: string) =>
@@ -63,7 +63,7 @@ describe.each(ofJobs)("$method $path", (row) => {
       const { url, open, balance } = yield* hostWith({ rateLimit: { limit: 2, window: 1e9 } })
       const { accountId, key } = yield* open(CREDITS)
       const job = row.madeBy === undefined ? undefined : NEVER
-      const billing = served.find(({ key }) => key === "account.billing")
+      const billing = rows.find(({ key }) => key === "account.billing")
       if (billing === undefined) throw new Error("Nothing to ask for")
       for (const _ of [1, 2]) expect((yield* send(url, billing, key)).status).toBe(200)
       const answer = yield* send(url, row, key, job)

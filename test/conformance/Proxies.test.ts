@@ -5,9 +5,9 @@ import { least } from "./Cases.ts"
 import { host, hostWith, testing } from "./Host.ts"
 import * as Requests from "./Requests.ts"
 import type { Row } from "./Row.ts"
-import { served } from "./Rows.ts"
+import { rows } from "./Rows.ts"
 
-const ofProxies = served.filter(({ key }) => key.startsWith("proxy."))
+const ofProxies = rows.filter(({ key }) => key.startsWith("proxy."))
 
 const send = (url: string, row: Row, key: string, input: Readonly<Record<string, unknown>> = least(row).input) =>
   Effect.promise(() => Requests.send(url, row, input, key))

@@ -1,5 +1,5 @@
 /** Readers of public data over HTTP: what they keep, where their pages lead, and what they cost when there is nobody to ask. */
-import { Effect } from "effect"
+import { Effect, Schedule } from "effect"
 import { expect } from "vitest"
 import { least } from "./Cases.ts"
 import { host, hostWith, type Options, testing } from "./Host.ts"
@@ -27,6 +27,28 @@ testing(
       expect(new Set(answers.map(({ headers }) => headers.get("x-credits-charged")))).toEqual(new Set([`${row.price?.credits}`]))
       expect(new Set(answers.map(({ body }) => JSON.stringify(JSON.parse(body).data))).size).toBe(1)
     }
+  })
+)
+
+testing(
+  "what one caller read in a shop is offered to another one who compares prices, and to nobody before",
+  Effect.gen(function* () {
+    const { open, url } = yield* host
+    const [ada, grace] = [yield* open(10), yield* open(1_000)]
+    const [catalog, comparison] = [rowOf("storeCatalog.read"), rowOf("prices.compare")]
+    const compare = Effect.promise(() => send(url, comparison, { name: "Product 1, variant 11", price: 20, limit: 2 }, grace.key))
+    const offersOf = ({ body }: Answer) => JSON.parse(body).data.offers
+    expect(offersOf(yield* compare)).toEqual([])
+    expect((yield* Effect.promise(() => send(url, catalog, { domain: "example.com" }, ada.key))).status).toBe(200)
+    // The catalog is recorded behind the answer, and the search follows the log
+    const isThere = (answer: Answer): boolean => answer.body.includes("Variant 11")
+    const answer = yield* Effect.repeat(compare, { until: isThere, schedule: Schedule.spaced("20 millis"), times: 500 })
+    expect(answer.headers.get("x-credits-charged")).toBe("1")
+    expect(JSON.parse(answer.body).data).toMatchObject({ currencies: [null], same_currency: false, total_offers: 2 })
+    expect(offersOf(answer)[0]).toEqual({
+      ...{ title: "Product 1 - Variant 11", shop: "example.com", url: "https://example.com/products/product-1" },
+      ...{ price: 19.9, currency: null, observed_at: expect.any(String), similarity: 1, difference: -0.1 }
+    })
   })
 )
 

@@ -1,6 +1,6 @@
 /**
  * An endpoint as the specification has it: one row of its tables, with what the text around them says of the same endpoint. Beside it
- * stand samples, values that a working service takes, so that a row can be driven as soon as it is served.
+ * stand samples, values that a working service takes, so that a row can be driven.
  */
 
 /** Of a parameter, wherever it stands. Bounds that the specification does not state are left out. */

@@ -203,6 +203,7 @@ test("no key, address, label, idempotency key or text of a request is written in
   expect((await send(`/api/v1/products/selectors?url=${page}&selector_name=getProductName`)).status).toBe(200)
   for (const name of [`url=${page}`, `sku=${asked}`, `variant_id=${asked}&store_id=${asked}`])
     expect((await send(`/api/v1/products/price-history?${name}&price=9.99`)).status).toBe(200)
+  expect((await send("/api/v1/products/price-compare", json({ name: asked, price: 9.99 }))).status).toBe(200)
   expect((await send(`/api/v1/products/selectors?url=${asked}&selector_name=getProductName`)).status).toBe(422)
   // The name and the address of what is watched, and what ends the alert
   const watched = { url: `https://shop.example.com/${asked}`, name: asked, price: 9.99, target_price: 5, consent: true }

@@ -30,6 +30,7 @@ import type { InvoiceIndex } from "./InvoiceIndex.ts"
 import type { ProxySessionIndex } from "./ProxySessionIndex.ts"
 import type { Replay, ReportProblem } from "./Report.ts"
 import type { SessionIndex } from "./SessionIndex.ts"
+import { beginCoupons, beginPrices } from "./ShopReplays.ts"
 import type { SubscriptionIndex } from "./SubscriptionIndex.ts"
 import type { WaitIndex } from "./WaitIndex.ts"
 
@@ -114,15 +115,15 @@ export const coreCategories = ({
   },
   { name: Invoice.Invoice.category, begin: (stream, report) => invoices.begin(stream, report), lost: () => invoices.lost() },
   { name: Subscription.Subscription.category, begin: (_, report) => subscriptions.begin(report) },
-  category(Product.Product),
-  category(Product.PriceClaims),
   {
     name: PriceAlert.PriceAlert.category,
     begin: (stream, report) => alerts.begin(stream, report),
     lost: (stream) => alerts.lost(stream)
   },
+  { name: Product.Product.category, begin: beginPrices(Product.Product) },
+  { name: Product.PriceClaims.category, begin: beginPrices(Product.PriceClaims) },
   category(Webhook.Webhook),
-  category(CouponStore.CouponStore),
+  { name: CouponStore.CouponStore.category, begin: beginCoupons },
   { name: Sms.Sms.category, begin: (stream) => waits.beginMessage(stream), lost: (stream) => waits.lostMessage(stream) },
   {
     name: Verification.Verification.category,

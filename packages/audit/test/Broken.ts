@@ -1,5 +1,5 @@
 /** Logs that break a rule each. No decision wrote them, but their hashes are right. */
-import { Inbox, Invoice, lotIdOfPayment, Payment } from "@millrace/core"
+import { CouponStore, Inbox, Invoice, lotIdOfPayment, Payment, Product } from "@millrace/core"
 import { CREATE_INBOX, OPEN_SESSION, ROTATE_INBOX, WAIT } from "../src/CallIndex.ts"
 import type { RuleName } from "../src/index.ts"
 import { type Entry, idAt, type Tagged } from "./Logs.ts"
@@ -269,6 +269,29 @@ export const signedIn = (fields: object = {}, id = "ses_1") =>
 export const sessionUsed = (idleAt: string) => ofSession("SessionUsed", { idleAt })
 export const signedOut = (reason = "signedOut") => ofSession("SessionEnded", { reason })
 export const withSignIn = [opened, linkRequested, linkUsed, signedIn()]
+
+// A shop with a coupon, and the prices of a product
+
+const SHOP = "shop.example.com"
+const ofStore = (_tag: string, fields: object = {}) => ({ of: `couponStore-${SHOP}`, is: event(_tag, fields) }) as const
+const COUPON = CouponStore.couponIdOf(SHOP, "SAVE20", null)
+const couponSubmitted = (fields: object = {}) =>
+  ofStore("CouponSubmitted", {
+    ...{ couponId: COUPON, domain: SHOP, code: "SAVE20", description: "", discountText: "", expiresAt: null },
+    ...{ shopUsername: null, minimumOrder: null, by: "ada", ...fields }
+  })
+const couponAccepted = ofStore("CouponAccepted", { couponId: COUPON })
+const couponReported = ofStore("CouponOutcomeReported", { couponId: COUPON, by: "bob", worked: true, discount: null })
+const shopRequested = (by: string, domain = SHOP) => ofStore("CouponStoreRequested", { domain, by })
+const PRICE_STREAM = Product.idOf("mug")
+const priceObserved = (price: string, fields: object = {}) =>
+  ({ of: `product-${PRICE_STREAM}`, is: event("PriceObserved", { price, currency: null, ...fields }) }) as const
+const priceClaimed = (price: string) => ({ of: `priceClaims-${PRICE_STREAM}`, is: event("PriceClaimed", { price }) }) as const
+const offer = { title: "Mug", url: "https://shop.example.com/products/mug" }
+export const withShop = [
+  ...[shopRequested("ada"), shopRequested("bob"), couponSubmitted(), couponReported, couponAccepted],
+  ...[priceObserved("1", { offer }), priceObserved("2"), priceObserved("1"), priceClaimed("1"), priceClaimed("2")]
+]
 
 // A passkey `p` of the account, which signs for a session
 
@@ -728,6 +751,18 @@ export const broken: ReadonlyArray<readonly [rule: RuleName, what: string, scrip
   ],
   ["event-is-readable", "a mail after the end of its alert", [...withAlert, alertMail("AlertMailSending", 1, 2)]],
   ["session-ends-by-its-end", "a session whose end was not written", [...withSignIn, DAY_31, { of: "account-b", is: opened }], 4],
+  ["coupon-is-of-its-shop", "a coupon of another shop", [couponSubmitted({ domain: "other.example.com" })]],
+  ["coupon-is-of-its-shop", "a coupon that is named after another code", [couponSubmitted({ code: "SAVE30" })]],
+  ["coupon-is-of-its-shop", "a code that is not in its canonical form", [couponSubmitted({ code: "save20" })]],
+  ["coupon-is-of-its-shop", "a request of another shop", [shopRequested("ada", "other.example.com")]],
+  ["shop-is-requested-once", "a shop that an account asks for twice", [shopRequested("ada"), shopRequested("bob"), shopRequested("ada")]],
+  ["event-is-readable", "a coupon that is submitted twice", [couponSubmitted(), couponSubmitted()]],
+  ["event-is-readable", "a coupon that is accepted twice", [...withShop, couponAccepted]],
+  ["event-is-readable", "a report of no coupon", [couponReported]],
+  ["price-is-noted-once-a-day", "a price that is observed twice", [priceObserved("1"), priceObserved("1.0")]],
+  ["price-is-noted-once-a-day", "a price that is claimed twice", [...withShop, priceClaimed("2")]],
+  ["event-is-readable", "a price that is no decimal", [priceObserved("1e3")]],
+  ["event-is-readable", "an offer without an address", [priceObserved("1", { offer: { title: "Mug" } })]],
   ["event-is-readable", "a session that is opened twice", [...withSignIn, signedIn()]],
   ["event-is-readable", "a session that expires too early", [...withSignIn, signedOut("expired")]],
   ["event-is-readable", "a session that ends twice", [...withSignIn, signedOut(), signedOut()]],

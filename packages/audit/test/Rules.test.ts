@@ -58,6 +58,7 @@ import {
   withPasskey,
   withRefundFailed,
   withSession,
+  withShop,
   withSignIn,
   withSubscription
 } from "./Broken.ts"
@@ -85,7 +86,7 @@ describe("finds a log that breaks a rule", () => {
     })
   }
 
-  const OF_WORKS = /^(?:wait|code|inbox|address|proxy-session|payment|lot-follows|manual-payment|session|alert)-/u
+  const OF_WORKS = /^(?:wait|code|inbox|address|proxy-session|payment|lot-follows|manual-payment|session|alert|coupon|shop|price)-/u
   for (const [rule, what, script, position] of broken.filter(([rule]) => OF_WORKS.test(rule))) {
     it(`nothing but ${rule}: ${what}`, async () => {
       expect(await problemsOf(script)).toEqual([`${rule} @${position ?? logOf(script).length - 1}`])
@@ -112,6 +113,7 @@ describe("finds nothing in a log with", () => {
     ],
     ["a session of a sign-up, whose link was not used", [opened, linkRequested, signedIn({ proof: "signUp" })]],
     ["a price alert whose falls are told, and which ends", withAlert],
+    ["a shop with a coupon, and prices that change", withShop],
     ["two sessions by a passkey, which is then removed", withPasskey],
     ["a proxy session that expires", [...withSession, counted(1), T1, sessionExpired, counted(2), T2, { of: "account-b", is: opened }]],
     [

@@ -46,6 +46,7 @@ import { PaymentUpkeep } from "./payments/PaymentUpkeep.ts"
 import { type SubscriptionOptions, Subscriptions } from "./payments/Subscriptions.ts"
 import { SubscriptionUpkeep } from "./payments/SubscriptionUpkeep.ts"
 import { CatalogPrices } from "./prices/CatalogPrices.ts"
+import { Offers } from "./prices/Offers.ts"
 import { PriceObservations } from "./prices/PriceObservations.ts"
 import { ProxyNodes } from "./proxies/ProxyNodes.ts"
 import { ProxySessions, type SessionsOptions } from "./proxies/ProxySessions.ts"
@@ -149,6 +150,7 @@ export const layer = <Op extends Operation.Any>(options: MillraceOptions<Op>) =>
         ProxyNodes.layer,
         Coupons.layer(options.coupons),
         Layer.mergeAll(CatalogPrices.layer, PriceAlerts.layer).pipe(Layer.provideMerge(PriceObservations.layer)),
+        Offers.layer,
         InvoiceBook.layer,
         Subscriptions.layer(options.payments).pipe(Layer.provideMerge(Checkout.layer(options.payments)))
       )

@@ -60,7 +60,8 @@ export interface Index {
   readonly write: (write: Write) => Effect.Effect<boolean, TextIndexUnavailable>
   /**
    * The best matches first. Where all words must match, the order is by weight, then by id. Where any word may match, documents with more of
-   * the words come first; how much a rare word or a short text counts is for each implementation to say.
+   * the words come first; how much a rare word or a short text counts is for each implementation to say. Of documents whose words of the query
+   * are all in very many others, an implementation may look at the newest alone.
    */
   readonly search: (query: Query) => Effect.Effect<ReadonlyArray<Document>, TextIndexUnavailable>
   /** Removes all documents, and moves the index to the start of the log. */

@@ -6,10 +6,12 @@ import { createHash } from "node:crypto"
 import { distinctWordsOf, EventStore, TextIndex, wordsOf } from "@millrace/event-sourcing"
 import type Database from "better-sqlite3"
 import { Effect, Layer, Scope, Semaphore } from "effect"
+import { AnyWord } from "./AnyWord.ts"
 import { Connection, type ConnectionOptions } from "./Connection.ts"
 import type { Fault } from "./Fault.ts"
 import type { Schema } from "./Migrations.ts"
 import { open, patiently } from "./Patience.ts"
+import { createCounts, WordCounts } from "./WordCounts.ts"
 
 const SCHEMA: Schema = {
   name: "a text index",
@@ -29,15 +31,17 @@ const tokenOf = (key: string): string => `k${createHash("sha256").update(key).di
 
 /** The tables of one version of an index. The words are tokens already, so the tokenizer splits only at spaces. */
 const tablesOf = (name: string, version: number) => {
-  const [documents, words] = [`documents_${name}_${version}`, `words_${name}_${version}`]
+  const [documents, words, counts] = [`documents_${name}_${version}`, `words_${name}_${version}`, `counts_${name}_${version}`]
   return {
     documents,
     words,
+    counts,
     create: `CREATE TABLE IF NOT EXISTS ${documents}(place INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, text TEXT NOT NULL,
         keys TEXT NOT NULL, weight REAL NOT NULL, value TEXT NOT NULL) STRICT;
       CREATE INDEX IF NOT EXISTS ${documents}_order ON ${documents}(place, weight, id);
-      CREATE VIRTUAL TABLE IF NOT EXISTS ${words} USING fts5(words, keys, content = '', contentless_delete = 1, tokenize = 'ascii')`,
-    drop: `DROP TABLE IF EXISTS ${documents}; DROP TABLE IF EXISTS ${words}`
+      CREATE VIRTUAL TABLE IF NOT EXISTS ${words} USING fts5(words, keys, content = '', contentless_delete = 1, tokenize = 'ascii');
+      ${createCounts(counts)}`,
+    drop: `DROP TABLE IF EXISTS ${documents}; DROP TABLE IF EXISTS ${words}; DROP TABLE IF EXISTS ${counts}`
   }
 }
 
@@ -57,6 +61,7 @@ const COLUMNS = "d.id, d.text, d.keys, d.weight, d.value"
 
 const statementsOf = (db: Database.Database, { documents, words }: Tables) => ({
   get: db.prepare<[string], Row>(`SELECT ${COLUMNS} FROM ${documents} d WHERE id = ?`),
+  text: db.prepare<[string], string>(`SELECT text FROM ${documents} WHERE id = ?`).pluck(),
   put: db
     .prepare<[string, string, string, number, string], number>(
       `INSERT INTO ${documents}(id, text, keys, weight, value) VALUES (?, ?, ?, ?, ?)
@@ -79,12 +84,21 @@ const statementsOf = (db: Database.Database, { documents, words }: Tables) => ({
       CROSS JOIN ${documents} o INDEXED BY ${documents}_order ON o.place = w.place ORDER BY w.score, o.weight DESC, o.id LIMIT ?) best
     CROSS JOIN ${documents} d ON d.place = best.place ORDER BY best.score, d.weight DESC, d.id`
   ),
+  /** Of places with scores, as JSON. */
+  byScore: db.prepare<[string, number], Row>(
+    `SELECT ${COLUMNS} FROM (SELECT o.place AS place, w.value ->> 1 AS score FROM json_each(?) w
+      CROSS JOIN ${documents} o INDEXED BY ${documents}_order ON o.place = w.value ->> 0 ORDER BY score DESC, o.weight DESC, o.id LIMIT ?) best
+    CROSS JOIN ${documents} d ON d.place = best.place ORDER BY best.score DESC, d.weight DESC, d.id`
+  ),
   all: db.prepare<[number], Row>(`SELECT ${COLUMNS} FROM ${documents} d ORDER BY d.weight DESC, d.id LIMIT ?`)
 })
 
+const wordsIn = ({ text = "" }: TextIndex.Query): ReadonlyArray<string> => distinctWordsOf(text).slice(0, TextIndex.MOST_WORDS)
+
 /** The query in the language of FTS5; undefined if it selects everything. */
-const matchOf = ({ text = "", match = "all", keys = [] }: TextIndex.Query): string | undefined => {
-  const words = distinctWordsOf(text).slice(0, TextIndex.MOST_WORDS)
+const matchOf = (query: TextIndex.Query): string | undefined => {
+  const { keys = [], match = "all" } = query
+  const words = wordsIn(query)
   const parts = [
     ...(words.length === 0 ? [] : [`words : (${words.map((word) => `"${word}"`).join(match === "all" ? " AND " : " OR ")})`]),
     ...keys.map((key) => `keys : ${tokenOf(key)}`)
@@ -98,6 +112,8 @@ class SqliteIndex {
   readonly #tables: Tables
   readonly #key: readonly [name: string, version: number]
   readonly #sql: ReturnType<typeof statementsOf>
+  readonly #counts: WordCounts
+  readonly #anyWord: AnyWord
 
   /** Creates the tables, and drops those of lower versions. */
   constructor(connection: Connection<Statements>, name: string, version: number) {
@@ -114,6 +130,8 @@ class SqliteIndex {
         connection.sql.move.run(name, version, EventStore.start)
       })
     this.#sql = statementsOf(connection.db, this.#tables)
+    this.#counts = new WordCounts(connection.db, this.#tables.counts)
+    this.#anyWord = new AnyWord(connection.db, this.#tables.words, this.#counts)
   }
 
   get position(): EventStore.Position {
@@ -132,14 +150,18 @@ class SqliteIndex {
   write({ after, position, put, remove }: TextIndex.Write): boolean {
     return this.#connection.transact(() => {
       if (this.position !== after) return false
+      this.#counts.forget()
       for (const id of remove) {
+        this.#counts.replace(this.#sql.text.get(id), undefined)
         const place = this.#sql.remove.get(id)
         if (place !== undefined) this.#sql.removeWords.run(place)
       }
       for (const { id, text, keys, weight, value } of put) {
+        this.#counts.replace(this.#sql.text.get(id), text)
         const place = this.#sql.put.get(id, text, JSON.stringify(keys), weight, value) ?? 0
         this.#sql.putWords.run(place, wordsOf(text).join(" "), keys.map(tokenOf).join(" "))
       }
+      this.#counts.write()
       this.#connection.sql.move.run(...this.#key, position)
       return true
     })
@@ -150,13 +172,16 @@ class SqliteIndex {
     const expression = matchOf(query)
     if (expression === undefined) return this.#sql.all.all(limit).map(documentOf)
     const isRanked = match === "any" && expression.startsWith("words")
+    // Few documents have a key, so all of them are ranked
+    if (isRanked && (query.keys ?? []).length === 0)
+      return this.#sql.byScore.all(JSON.stringify(this.#anyWord.search(wordsIn(query), limit)), limit).map(documentOf)
     return this.#sql[isRanked ? "byRelevance" : "byWeight"].all(expression, limit).map(documentOf)
   }
 
   clear(): void {
     this.#connection.transact(() => {
       this.#connection.db.exec(
-        `DELETE FROM ${this.#tables.documents}; INSERT INTO ${this.#tables.words}(${this.#tables.words}) VALUES ('delete-all')`
+        `DELETE FROM ${this.#tables.documents}; DELETE FROM ${this.#tables.counts}; INSERT INTO ${this.#tables.words}(${this.#tables.words}) VALUES ('delete-all')`
       )
       this.#connection.sql.move.run(...this.#key, EventStore.start)
     })

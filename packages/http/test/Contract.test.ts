@@ -28,6 +28,7 @@ const PRICES: Readonly<Record<string, number>> = {
   "topics.list": 100,
   "coupons.search": 500,
   "priceAlerts.register": 1_000,
+  "prices.compare": 1_000,
   "prices.history": 500,
   "email.validate": 1_000,
   "email.validateBatch": 600,

@@ -1,5 +1,5 @@
 /** What `/ready` says beside what every host says: of the log on KurrentDB, of the SMSC, and of the upstream proxies. */
-import { Coupons, type KeyRing, type Ledger, type Recovery } from "@millrace/core"
+import { Coupons, type KeyRing, type Ledger, Offers, type Recovery } from "@millrace/core"
 import type { EventStore, StateStore } from "@millrace/event-sourcing"
 import { KurrentDb } from "@millrace/event-store-kurrentdb"
 import { Readiness } from "@millrace/http"
@@ -26,11 +26,13 @@ const proxy = (trouble: ProxySettings.Trouble["Service"]): Readiness.Check =>
   })
 
 /** A search that fails is no reason to take the host out of service: everything else works, and every other host may have the same index. */
-const search = ({ searchStatus }: Coupons["Service"]): Readiness.Check =>
-  Effect.map(searchStatus, ({ behind, stopped }) => {
-    const why = stopped?.message ?? behind?.reason
-    return why === undefined ? undefined : `the search of coupons is behind: ${why}`
-  })
+const search =
+  (of: string) =>
+  ({ searchStatus }: Coupons["Service"] | Offers["Service"]): Readiness.Check =>
+    Effect.map(searchStatus, ({ behind, stopped }) => {
+      const why = stopped?.message ?? behind?.reason
+      return why === undefined ? undefined : `the search of ${of} is behind: ${why}`
+    })
 
 type Needs = EventStore.EventStore | StateStore.StateStore | Ledger | KeyRing | Recovery
 
@@ -40,8 +42,10 @@ export const layer: Layer.Layer<Readiness.Readiness, never, Needs> = Layer.unwra
     const connection = yield* Effect.serviceOption(SmsSettings.Smsc)
     const trouble = yield* Effect.serviceOption(ProxySettings.Trouble)
     const coupons = yield* Effect.serviceOption(Coupons)
+    const offers = yield* Effect.serviceOption(Offers)
     const warnings = [
-      ...Option.toArray(coupons).map(search),
+      ...Option.toArray(coupons).map(search("coupons")),
+      ...Option.toArray(offers).map(search("offers")),
       ...Option.toArray(connection).map(smsc),
       ...Option.toArray(trouble).map(proxy)
     ]

@@ -1,11 +1,12 @@
 /**
- * Invariants: what is true of the events of every account, job, inbox, wait for a code, proxy session, price alert, payment, invoice, subscription, and
- * session of a person. The checkers keep books of their own from the events alone. Only the rules about postings and the fold use the ledger's
- * code, to compare it with those books.
+ * Invariants: what is true of the events of every account, job, inbox, wait for a code, proxy session, price alert, payment, invoice,
+ * subscription, session of a person, shop with coupons, and price. The checkers keep books of their own from the events alone. Only the
+ * rules about postings and the fold use the ledger's code, to compare it with those books.
  */
 import {
   Account,
   type AccountEvent,
+  CouponStore,
   Inbox,
   InboxAddress,
   Invoice,
@@ -13,6 +14,7 @@ import {
   Passkey,
   Payment,
   PriceAlert,
+  Product,
   ProxySession,
   Session,
   SignInLink,
@@ -23,11 +25,13 @@ import {
 import { StreamName } from "@millrace/event-sourcing"
 import { AccountChecker } from "./invariants/AccountChecker.ts"
 import { AlertChecker } from "./invariants/AlertChecker.ts"
+import { CouponChecker } from "./invariants/CouponChecker.ts"
 import { InboxChecker } from "./invariants/InboxChecker.ts"
 import { InvoiceChecker } from "./invariants/InvoiceChecker.ts"
 import { JobChecker } from "./invariants/JobChecker.ts"
 import { PasskeyChecker } from "./invariants/PasskeyChecker.ts"
 import { PaymentChecker } from "./invariants/PaymentChecker.ts"
+import { PriceChecker } from "./invariants/PriceChecker.ts"
 import { type Report, RULES, type Rule } from "./invariants/Rules.ts"
 import { SessionChecker } from "./invariants/SessionChecker.ts"
 import { SignInChecker } from "./invariants/SignInChecker.ts"
@@ -52,6 +56,9 @@ export type CheckedEvent =
   | SignInLink.SignInEvent
   | Payment.PaymentEvent
   | Invoice.InvoiceEvent
+  | CouponStore.CouponStoreEvent
+  | Product.ProductEvent
+  | Product.ClaimEvent
 
 /** An event in a log, of a stream named as the log names it. */
 export interface Recorded {
@@ -74,18 +81,33 @@ export interface Violation {
 const nameOf = (stream: string): readonly [category: string, id: string] =>
   StreamName.isStreamName(stream) ? [StreamName.category(stream), StreamName.id(stream)] : [Account.Account.category, stream]
 
-/** The checkers of all kinds but accounts. `has`: whether events of a kind are there. */
+/** By category: checkers of streams that are related to no others. */
+const checkersAlone = (report: Report): ReadonlyMap<string, (id: string, recorded: Recorded) => void> => {
+  const alerts = new AlertChecker(report)
+  const sessions = new SessionChecker(report)
+  const coupons = new CouponChecker(report)
+  const prices = new PriceChecker(report)
+  const price = (id: string, { at, event, stream }: Recorded) =>
+    prices.enter(stream, id, event as Product.ProductEvent | Product.ClaimEvent, at)
+  return new Map([
+    [PriceAlert.PriceAlert.category, (id, { at, event }) => alerts.enter(id, event as PriceAlert.PriceAlertEvent, at)],
+    [ProxySession.ProxySession.category, (id, { at, event }) => sessions.enter(id, event as ProxySession.ProxySessionEvent, at)],
+    [CouponStore.CouponStore.category, (id, { at, event }) => coupons.enter(id, event as CouponStore.CouponStoreEvent, at)],
+    [Product.Product.category, price],
+    [Product.PriceClaims.category, price]
+  ])
+}
+
+/** The checkers of all other kinds but accounts. `has`: whether events of a kind are there. */
 const checkersOf = (has: (kind: { readonly category: string }) => boolean, report: Report) => {
   const payments = new PaymentChecker(has(Payment.Payment), report)
   const paying = has(Payment.Payment) ? payments : undefined
   return {
-    alerts: new AlertChecker(report),
     inboxes: new InboxChecker(has(InboxAddress.AddressClaim), report),
     invoices: new InvoiceChecker(paying, report),
     jobs: new JobChecker({ accounts: has(Account.Account), jobs: has(Job.Job) }, report),
     passkeys: new PasskeyChecker(has(Passkey.Passkey), report),
     payments,
-    sessions: new SessionChecker(report),
     signIns: new SignInChecker(has(SignInLink.SignInLink), report),
     subscriptions: new SubscriptionChecker(paying, report),
     waits: new WaitChecker({ texts: has(Sms.Sms), waits: has(Verification.Verification) }, report)
@@ -107,10 +129,13 @@ export const invariants = (events: Iterable<Recorded>): ReadonlyArray<Violation>
   const kinds = new Set(all.map(({ stream }) => nameOf(stream)[0]))
   const has = ({ category }: { readonly category: string }): boolean => kinds.has(category)
   const accounts = new Map<string, AccountChecker>()
-  const { alerts, inboxes, invoices, jobs, passkeys, payments, sessions, signIns, subscriptions, waits } = checkersOf(has, report)
-
-  const enter = ({ at, event, stream }: Recorded): void => {
+  const { inboxes, invoices, jobs, passkeys, payments, signIns, subscriptions, waits } = checkersOf(has, report)
+  const alone = checkersAlone(report)
+  const enter = (recorded: Recorded): void => {
+    const { at, event, stream } = recorded
     const [category, id] = nameOf(stream)
+    const checked = alone.get(category)
+    if (checked !== undefined) return checked(id, recorded)
     switch (category) {
       case Job.Job.category:
         return jobs.enter(id, event as Job.JobEvent, at)
@@ -122,8 +147,6 @@ export const invariants = (events: Iterable<Recorded>): ReadonlyArray<Violation>
         return waits.receive(id, event as Sms.SmsEvent)
       case Verification.Verification.category:
         return waits.enter(id, event as Verification.VerificationEvent)
-      case ProxySession.ProxySession.category:
-        return sessions.enter(id, event as ProxySession.ProxySessionEvent, at)
       case Session.Session.category:
         passkeys.follow(event as Session.SessionEvent)
         return signIns.session(id, event as Session.SessionEvent, at)
@@ -131,8 +154,6 @@ export const invariants = (events: Iterable<Recorded>): ReadonlyArray<Violation>
         return passkeys.enter(id, event as Passkey.PasskeyEvent, at)
       case SignInLink.SignInLink.category:
         return signIns.link(id, event as SignInLink.SignInEvent, at)
-      case PriceAlert.PriceAlert.category:
-        return alerts.enter(id, event as PriceAlert.PriceAlertEvent, at)
       case Payment.Payment.category:
         return payments.enter(id, event as Payment.PaymentEvent)
       case Invoice.Invoice.category:

@@ -68,7 +68,7 @@ export const products: ReadonlyArray<Row> = [
   }),
   row("POST", "/products/price-compare", "prices.compare", {
     body: {
-      name: text({ required: true, minLength: 3, maxLength: 500 }),
+      name: text({ required: true, minLength: 3, maxLength: 500, sample: "Mug", malformed: ["!?!", "   "] }),
       price,
       limit: integer({ minimum: 1, maximum: 20 })
     },

@@ -141,6 +141,10 @@ const CATALOG = {
   "alert-is-of-an-account": [1, "A price alert is registered for an account that was opened before."],
   "alert-mail-goes-to-an-account": [1, "No mail of a price alert is sent long after its account was closed."],
   "alert-mail-has-an-outcome": [1, "Soon after a mail of a price alert is sent, the log has its outcome, or that it is in doubt."],
+  // Coupons and prices
+  "coupon-is-of-its-shop": [1, "A coupon, and what is said of a shop, is in the stream of that shop; a coupon is named after its code."],
+  "shop-is-requested-once": [1, "An account asks for a shop once."],
+  "price-is-noted-once-a-day": [1, "The same price of a product is observed, or claimed by one caller, once a day."],
 
   // Payments that are taken back, and debt
   "clawback-is-of-a-paid-lot": [1, "A payment that is taken back takes its lot with it: free credits, then held ones; the rest is debt."],

@@ -124,7 +124,7 @@ const evolves = EventHandlers.of<CouponStoreEvent, Evolves, void>(CouponStore, {
 
 export const definition: TextProjection.Definition = {
   name: "coupons",
-  version: 1,
+  version: 2,
   categories: touches.categories,
   types: touches.types,
   touches: (event) => touches.dispatch(event) ?? [],

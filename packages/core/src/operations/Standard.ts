@@ -22,6 +22,7 @@ import * as Invoices from "./Invoices.ts"
 import * as Keys from "./Keys.ts"
 import * as Leads from "./Leads.ts"
 import * as PriceAlerts from "./PriceAlerts.ts"
+import * as PriceCompare from "./PriceCompare.ts"
 import * as PriceHistory from "./PriceHistory.ts"
 import * as Proxies from "./Proxies.ts"
 import * as Selectors from "./Selectors.ts"
@@ -115,6 +116,7 @@ export const groups = {
     Coupons.requestStore,
     Coupons.submit,
     PriceAlerts.register,
+    PriceCompare.compare,
     PriceHistory.read,
     Selectors.find
   ]),

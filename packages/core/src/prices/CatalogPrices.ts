@@ -11,8 +11,10 @@ import * as PriceSeries from "./PriceSeries.ts"
 export interface CatalogProduct {
   /** The product is at `/products/{handle}`. */
   readonly handle: string
+  readonly title: string
   readonly variants: ReadonlyArray<{
     readonly id: number
+    readonly title: string
     /** An exact decimal. */
     readonly price: string
     readonly sku: string | null
@@ -22,21 +24,26 @@ export interface CatalogProduct {
 /** Catalogs that wait to be recorded, at most. Further ones are left out. */
 const CATALOGS = 100
 
+/** What the platform calls the only variant of a product that has no variants. */
+const NO_VARIANT = "Default Title"
+
 /**
  * Each variant under its id and its SKU, and the product under its address at the price of its cheapest variant. The store is the registrable
- * domain, as it is for a caller who names a product by its URL.
+ * domain, as it is for a caller who names a product by its URL. A variant without a name of its own is offered as the product alone.
  */
 export const observationsOf = (domain: string, products: ReadonlyArray<CatalogProduct>): ReadonlyArray<Observation> => {
   const store_id = getDomain(domain, { allowPrivateDomains: true }) ?? domain
-  return products.flatMap(({ handle, variants }) => {
-    const each = variants.map(({ id, price, sku }) => ({
+  return products.flatMap(({ handle, title, variants }) => {
+    const url = `https://${domain}/products/${handle}`
+    const each = variants.map(({ id, price, sku, title: variant }) => ({
       names: [{ variant_id: String(id), store_id }, ...(sku === null || sku === "" ? [] : [{ sku, store_id }])],
       price,
-      currency: null
+      currency: null,
+      ...(variant === NO_VARIANT ? {} : { offer: { title, url, variant } })
     }))
     if (variants.length === 0) return each
     const cheapest = variants.map(({ price }) => price).reduce((least, price) => (PriceSeries.compare(price, least) < 0 ? price : least))
-    return [...each, { names: [{ url: `https://${domain}/products/${handle}` }], price: cheapest, currency: null }]
+    return [...each, { names: [{ url }], price: cheapest, currency: null, offer: { title, url } }]
   })
 }
 

@@ -2,6 +2,7 @@
 import { Aggregate, type EventStore } from "@millrace/event-sourcing"
 import { Clock, Context, Effect, Layer } from "effect"
 import { Vault } from "../vault/Vault.ts"
+import { type Offer, offerOf } from "./Offer.ts"
 import * as PriceSeries from "./PriceSeries.ts"
 import * as Product from "./Product.ts"
 import { identityOf, type ProductNames } from "./ProductIdentity.ts"
@@ -14,6 +15,11 @@ export interface Observation {
   readonly price: string
   /** ISO 4217; null where the shop did not tell. */
   readonly currency: string | null
+  /**
+   * Who sells it, so that the price is found by the name of the product. An offer without a title, or without an http or https address, is
+   * left out.
+   */
+  readonly offer?: Offer
 }
 
 /** Streams that are written at once. */
@@ -31,12 +37,16 @@ const make = Effect.gen(function* () {
   return {
     /** Records prices that this host read in a public catalog. They count for every caller. */
     record: Effect.fn("PriceObservations.record")(function* (observations: ReadonlyArray<Observation>, metadata?: Aggregate.Metadata) {
-      const each = observations.flatMap(({ currency, names, price }) =>
-        [...new Set(names.map(identityOf))].flatMap((identity) => (identity === undefined ? [] : [{ identity, price, currency }]))
-      )
+      const each = observations.flatMap(({ currency, names, offer, price }) => {
+        const identities = [...new Set(names.map(identityOf))].filter((identity) => identity !== undefined)
+        const sold = offer && offerOf(offer)
+        // One name is enough to find it
+        return identities.map((identity, i) => ({ identity, price, currency, offer: i === 0 ? sold : undefined }))
+      })
       yield* Effect.forEach(
         each,
-        ({ currency, identity, price }) => products.execute(Product.idOf(identity), Product.observe(price, currency), metadata),
+        ({ currency, identity, offer, price }) =>
+          products.execute(Product.idOf(identity), Product.observe(price, currency, offer), metadata),
         { concurrency: CONCURRENCY, discard: true }
       )
     }),

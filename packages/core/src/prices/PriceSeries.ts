@@ -40,6 +40,9 @@ export const dayOf = (at: Timestamp): number => Math.floor(at / DAY)
 
 const decimal = BigDecimal.fromStringUnsafe
 
+/** Whether a price of some time is part of the longest history that can be asked for. */
+export const isKept = (at: Timestamp, now: Timestamp): boolean => dayOf(at) > dayOf(now) - LONGEST
+
 /** -1, 0 or 1. */
 export const compare = (a: string, b: string): number => BigDecimal.Order(decimal(a), decimal(b))
 

@@ -1,6 +1,6 @@
 /** Several processes over the same stores: each with its own ledger, vault, registration and key ring. */
 import { EventStore, MemoryEventStore, MemoryStateStore, StateStore } from "@millrace/event-sourcing"
-import { Effect, Layer, type Scope, Stream } from "effect"
+import { Effect, Exit, Fiber, Layer, type Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { test } from "vitest"
 import { KeyRing } from "../../src/accounts/KeyRing.ts"
@@ -59,6 +59,18 @@ export const typesIn = ({ events }: Stores, stream?: `${string}-${string}`) =>
   Effect.map(Stream.runCollect(stream === undefined ? events.readAll(EventStore.start) : events.readStream(stream)), (log) =>
     log.map(({ type }) => type)
   )
+
+/** Runs an act while time goes on, since a store that fails is asked again after a pause. */
+export const settle = Effect.fnUntraced(function* <A, E>(act: Effect.Effect<A, E>) {
+  const fiber = yield* Effect.forkChild(Effect.exit(act))
+  while (fiber.pollUnsafe() === undefined) {
+    yield* TestClock.adjust("50 millis")
+    yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
+  }
+  const exit = yield* Fiber.join(fiber)
+  // A fault of the store is an error that a caller can act on, never a defect
+  return Exit.hasDies(exit) ? yield* Effect.die(new Error(`A defect: ${exit}`)) : exit
+})
 
 export const testing = (name: string, body: Effect.Effect<unknown, unknown, Scope.Scope>): void =>
   test(name, () => Effect.runPromise(Effect.asVoid(body).pipe(Effect.scoped, Effect.provide(TestClock.layer()))))

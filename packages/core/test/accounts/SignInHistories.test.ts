@@ -3,7 +3,7 @@
  * processes whose store fails now and then. And mistakes in such histories, which the checker finds.
  */
 import { EventStore } from "@millrace/event-sourcing"
-import { Clock, Effect, Exit, Fiber, Redacted, Stream } from "effect"
+import { Clock, Effect, Exit, Redacted, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { describe, expect, test } from "vitest"
 import * as FaultyEventStore from "../../../testing/src/FaultyEventStore.ts"
@@ -12,25 +12,13 @@ import * as SeededRandom from "../../../testing/src/SeededRandom.ts"
 import { Session } from "../../src/accounts/Session.ts"
 import { SignInLink } from "../../src/accounts/SignInLink.ts"
 import { Account } from "../../src/ledger/Account.ts"
-import { host, type Stores, stores, testing } from "./Hosts.ts"
+import { host, type Stores, settle, stores, testing } from "./Hosts.ts"
 import { type Act, type Called, type Followed, mistakesIn, type SignedOut } from "./SignInHistory.ts"
 
 const ADDRESSES = ["ada@example.com", "bob@example.com", "eve@example.com"] as const
 const RATES = { before: 0.02, after: 0.02, lost: 0.02 }
 const LIFETIME = 15 * 60_000
 const client = { userAgent: "Firefox", address: "192.0.2.7" }
-
-/** Runs an act while time goes on, since a store that fails is asked again after a pause. */
-const settle = Effect.fnUntraced(function* <A, E>(act: Effect.Effect<A, E>) {
-  const fiber = yield* Effect.forkChild(Effect.exit(act))
-  while (fiber.pollUnsafe() === undefined) {
-    yield* TestClock.adjust("50 millis")
-    yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
-  }
-  const exit = yield* Fiber.join(fiber)
-  // A fault of the store is an error that a caller can act on, never a defect
-  return Exit.hasDies(exit) ? yield* Effect.die(new Error(`A defect: ${exit}`)) : exit
-})
 
 const tagOf = (exit: Exit.Exit<unknown, unknown>): string | undefined => {
   if (Exit.isSuccess(exit)) return undefined

@@ -73,6 +73,7 @@ const TABLES: ReadonlyArray<readonly [key: string, endpoint: string, cost: numbe
   ["dns.resolve", "GET /dns/{domain}", 0.5],
   ["topics.list", "GET /content/prompts/topics", 0.1],
   ["priceAlerts.register", "POST /products/price-alerts", 1],
+  ["prices.compare", "POST /products/price-compare", 1],
   ["prices.history", "GET /products/price-history", 0.5],
   ["selectors.find", "GET /products/selectors", 0],
   ["verification.wait", "POST /verify/wait", 5],

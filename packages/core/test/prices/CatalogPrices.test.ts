@@ -11,27 +11,40 @@ import { MasterKey } from "../../src/vault/MasterKey.ts"
 import { Vault } from "../../src/vault/Vault.ts"
 
 const price = fc.tuple(fc.nat(1_000_000), fc.constantFrom("", ".5", ".50", ".99", ".000001")).map(([whole, part]) => `${whole}${part}`)
-const variant = fc.record({ id: fc.nat(), price, sku: fc.option(fc.constantFrom("", "A-1", "B-2")) })
-const product = fc.record({ handle: fc.constantFrom("mug", "cup"), variants: fc.array(variant, { maxLength: 5 }) })
+const variant = fc.record({
+  id: fc.nat(),
+  title: fc.constantFrom("Default Title", "Blue", "Gold"),
+  price,
+  sku: fc.option(fc.constantFrom("", "A-1", "B-2"))
+})
+const product = fc.record({
+  handle: fc.constantFrom("mug", "cup"),
+  title: fc.constantFrom("Mug", "Cup"),
+  variants: fc.array(variant, { maxLength: 5 })
+})
 
 describe("the observations of a catalog", () => {
   test("name each variant by its id and its SKU, and the product by its address at the least of its prices", () => {
     fc.assert(
-      fc.property(product, ({ handle, variants }) => {
-        const all = observationsOf("shop.example.co.uk", [{ handle, variants }])
+      fc.property(product, ({ handle, title, variants }) => {
+        const all = observationsOf("shop.example.co.uk", [{ handle, title, variants }])
         const byAddress = all.filter(({ names }) => names.some(({ url }) => url !== undefined))
         expect(all).toHaveLength(variants.length + byAddress.length)
         expect(byAddress).toHaveLength(variants.length === 0 ? 0 : 1)
-        for (const { names, price } of byAddress) {
-          expect(names).toEqual([{ url: `https://shop.example.co.uk/products/${handle}` }])
+        const url = `https://shop.example.co.uk/products/${handle}`
+        for (const { names, offer, price } of byAddress) {
+          expect(names).toEqual([{ url }])
+          expect(offer).toEqual({ title, url })
           // An oracle in numbers: these prices have so few digits that none is lost
           expect(Number(price)).toBe(Math.min(...variants.map((variant) => Number(variant.price))))
         }
-        for (const [i, { id, sku }] of variants.entries())
+        for (const [i, { id, sku, title: variant }] of variants.entries()) {
           expect(all[i]?.names).toEqual([
             { variant_id: String(id), store_id: "example.co.uk" },
             ...(sku === null || sku === "" ? [] : [{ sku, store_id: "example.co.uk" }])
           ])
+          expect(all[i]?.offer).toEqual(variant === "Default Title" ? undefined : { title, url, variant })
+        }
       })
     )
   })
@@ -51,9 +64,10 @@ test("whoever asks for a product of a catalog that somebody read finds its price
         yield* TestClock.setTime(Date.parse("2026-01-20T12:00:00Z"))
         const mug = {
           handle: "mug",
+          title: "Mug",
           variants: [
-            { id: 8, price: "24.95", sku: "MUG-1" },
-            { id: 9, price: "19.90", sku: null }
+            { id: 8, title: "Gold", price: "24.95", sku: "MUG-1" },
+            { id: 9, title: "Blue", price: "19.90", sku: null }
           ]
         }
         yield* CatalogPrices.use(({ read }) => read("shop.example.com", [mug]))

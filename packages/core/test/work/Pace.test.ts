@@ -70,7 +70,7 @@ describe("the pace of an upstream", () => {
         const turns: Array<string> = []
         const ask = (account: string) =>
           Effect.forkChild(
-            Effect.andThen(Effect.provideService(turn("a", TERMS), PaceAccount, account), () => turns.push(account)),
+            Effect.map(Effect.provideService(turn("a", TERMS), PaceAccount, account), () => turns.push(account)),
             { startImmediately: true }
           )
         const many = yield* Effect.forEach(Array.from({ length: 60 }), () => ask("busy"))

@@ -59,6 +59,7 @@ export const STANDARD_ROUTES: Routes<StandardOperation> = {
   "coupons.requestStore": "POST /coupons/request-store",
   "coupons.submit": "POST /coupons/submit",
   "priceAlerts.register": "POST /products/price-alerts",
+  "prices.compare": "POST /products/price-compare",
   "prices.history": "GET /products/price-history",
   "selectors.find": "GET /products/selectors",
   "verification.wait": "POST /verify/wait",

@@ -48,7 +48,13 @@ export const RULES = {
   subscription: "an account has one subscription at a time, which begins once and ends once",
   period: "the periods of a subscription follow each other, and each payment counts once",
   periodLot: "a period follows the capture of its payment, and brings a lot that expires with it",
-  proration: "a dearer plan costs and brings the rest of the period, less what was paid for it"
+  proration: "a dearer plan costs and brings the rest of the period, less what was paid for it",
+  coupon: "a coupon is of its shop and named after its code, is submitted once until it expires, and each decision changes it",
+  couponReport: "a report is of a coupon that has not expired, and says what its account did not say on that day",
+  couponLimit: "an account has ten pending coupons at a shop, and a shop two thousand, at most",
+  shopRequest: "an account asks for a shop once",
+  price: "a price is an exact decimal, and the same one is noted once a day",
+  offer: "an offer has a title of one line, and an address of the web"
 } as const
 
 export type Rule = (typeof RULES)[keyof typeof RULES]
