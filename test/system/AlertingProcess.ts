@@ -29,10 +29,9 @@ const logOf = (database: string, step: string) =>
     }))
   ).pipe(Layer.provide(SqliteEventStore.layer({ filename: database })))
 
-/** What a host has that takes up prices and sends mails. */
-export const services = (database: string, relay: string, step: string, upkeep = true) =>
-  (upkeep ? PriceAlertUpkeep.layer() : Layer.empty).pipe(
-    Layer.provideMerge(PriceAlerts.layer),
+/** What a host has that registers alerts and reads prices. */
+export const registering = (database: string, relay: string, step: string) =>
+  PriceAlerts.layer.pipe(
     Layer.provideMerge(Layer.merge(PriceObservations.layer, Registration.layer())),
     Layer.provideMerge(Layer.mergeAll(Ledger.layer(), Vault.Vault.layer)),
     Layer.provideMerge(
@@ -45,6 +44,10 @@ export const services = (database: string, relay: string, step: string, upkeep =
       )
     )
   )
+
+/** The same, with what takes up prices and sends mails. */
+export const services = (database: string, relay: string, step: string) =>
+  PriceAlertUpkeep.layer().pipe(Layer.provideMerge(registering(database, relay, step)))
 
 if (import.meta.main) {
   const [database = "", relay = "", step = ""] = process.argv.slice(2)

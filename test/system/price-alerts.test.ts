@@ -27,7 +27,7 @@ import { describe, expect, test } from "vitest"
 import * as Postgres from "../../packages/event-store-postgres/test/Postgres.ts"
 import * as WrongClock from "../../packages/testing/src/WrongClock.ts"
 import * as DroppingServer from "../../packages/upstreams/test/mail/DroppingServer.ts"
-import { services } from "./AlertingProcess.ts"
+import { registering, services } from "./AlertingProcess.ts"
 import { newStore, Process } from "./Server.ts"
 
 const URL_OF_MUG = "https://shop.example.com/products/mug"
@@ -82,7 +82,7 @@ describe("a host that is killed", () => {
         const relay = `smtp://127.0.0.1:${server.port}`
         yield* Effect.scoped(
           Effect.gen(function* () {
-            const context = yield* Layer.build(Layer.fresh(services(file, relay, "never", false)))
+            const context = yield* Layer.build(Layer.fresh(registering(file, relay, "never")))
             yield* Effect.provideContext(Effect.andThen(registered("ada@example.com"), read("19.9")), context)
           })
         )

@@ -42,7 +42,7 @@ for (const operation of keyed) {
   testing(
     `${operation.key}: two accounts may use the same idempotency key for the same call`,
     Effect.gen(function* () {
-      const hosts = yield* host()
+      const hosts = yield* host({ alertMails: [], verified: true })
       const [ours, theirs] = [yield* hosts.account(100), yield* hosts.account(50)]
       const call = callOf(operation)
       const send = (bearer: Record<string, string>) =>

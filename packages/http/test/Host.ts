@@ -287,6 +287,8 @@ export interface Options extends Http.Options {
   readonly signInLimits?: NonNullable<SessionRoutes.Settings["limits"]>
   /** What sends mail, instead of a list. */
   readonly relay?: Layer.Layer<MailRelay>
+  /** Whether the addresses of its accounts are verified, which brings them nothing: false by default. */
+  readonly verified?: boolean
   /** Where the mails of price alerts go: nowhere by default, which is no relay. */
   readonly alertMails?: Array<OutgoingMail>
 }
@@ -340,6 +342,7 @@ export const services = ({
   plans = [PLAN],
   gateway = ManualGateway.layer(),
   alertMails,
+  verified = false,
   jobs
 }: Options = {}) =>
   Layer.mergeAll(Readiness.Readiness.layer(), prices, AuthThrottle.layer({ failures: authFailures })).pipe(
@@ -347,6 +350,7 @@ export const services = ({
     Layer.provideMerge(
       Millrace.layer({
         ...{ operations: api.operations, groups: api.groups, rateLimit, payments: { plans } },
+        ...(verified ? { registration: { signUpCredits: Credits.of(0) } } : {}),
         ...(jobs === undefined ? {} : { jobs })
       })
     ),
@@ -437,12 +441,13 @@ export const host = Effect.fnUntraced(function* (options: Options = {}) {
   const { url, port } = yield* run(Server.listen(handler, options.server))
   yield* run(ProxyNodes.use(({ keep }) => keep("node_1", proxyNode)))
 
-  /** A verified account with so many credits, and a key of it. */
+  /** An account with so many credits, and a key of it. */
   const account = (grant = 200, scopes?: ReadonlyArray<ApiKey.Scope>) =>
     run(
       Effect.gen(function* () {
         const registration = yield* Registration
         const accountId = yield* registration.open(`${crypto.randomUUID()}@example.org`)
+        if (options.verified === true) yield* registration.verify(accountId)
         const keys = yield* KeyRing
         const { key } = yield* keys.issue(accountId, scopes === undefined ? {} : { scopes })
         const ledger = yield* Ledger

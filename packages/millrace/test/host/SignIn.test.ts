@@ -7,7 +7,8 @@ import express from "express"
 import { afterEach, describe, expect, it } from "vitest"
 import * as Smtp from "../../../upstreams/test/mail/Host.ts"
 import * as Mailboxes from "../../../upstreams/test/mail/Mailboxes.ts"
-import { createMillrace, type Host, type OutgoingMail, type SendMail, type SignInOptions } from "../../src/index.ts"
+import { mailing } from "../../src/host/SignInOptions.ts"
+import { createMillrace, type Host, type OutgoingMail, type SendMail, type SignInOptions, standard } from "../../src/index.ts"
 import { linkIn, visitorOf } from "./Visitor.ts"
 
 const ADA = "ada@example.org"
@@ -208,4 +209,58 @@ it("the password of a relay is not shown with a mistake", async () => {
 it("the sign-in page keeps its path from the web tool", async () => {
   const refused = createMillrace({ store: "memory:", standard: ["bin"], webTool: "/sign-in" })
   await expect(refused).rejects.toMatchObject({ code: "invalid_argument" })
+})
+
+describe.each(["node:http", "Express"] as const)("price alerts, mounted in %s", (mount) => {
+  it("are registered for a verified account and ended by their page; a host without mail has none", async () => {
+    const millrace = await createMillrace({
+      store: "memory:",
+      standard: ["products"],
+      log: {},
+      signIn: { publicUrl: PUBLIC_URL, mailRelay: () => undefined }
+    })
+    endings.push(millrace.close)
+    const origin = await MOUNTS[mount](millrace)
+    const wish = { url: "https://shop.example.com/products/mug", name: "Mug", price: 25, target_price: 20, consent: true } as const
+    const register = standard.priceAlerts.register
+    const stranger = await millrace.accounts.open({ email: "eve@example.org" })
+    await expect(millrace.run(register, wish, { account: stranger })).rejects.toMatchObject({ code: "address_not_verified" })
+    const account = await millrace.accounts.open({ email: ADA, verified: true })
+    const { charged, data } = await millrace.run(register, wish, { account, idempotencyKey: "alert-1" })
+    expect([charged, data.status, data.current_price]).toEqual([1, "accepted", null])
+    const again = await millrace.run(register, wish, { account, idempotencyKey: "alert-1" })
+    expect([again.charged, again.data]).toEqual([0, data])
+    const end = data.unsubscribe_url.replace(PUBLIC_URL, origin)
+    expect(await (await fetch(end)).text()).toContain("End this price alert?")
+    expect(await (await fetch(end, { method: "POST" })).text()).toContain("has ended")
+    expect((await fetch(`${origin}/price-alerts/end?token=none`)).status).toBe(404)
+
+    const silent = await createMillrace({ store: "memory:", standard: ["products"], log: {} })
+    endings.push(silent.close)
+    const other = await silent.accounts.open({ email: ADA, verified: true })
+    await expect(silent.run(register, wish, { account: other })).rejects.toMatchObject({
+      code: "upstream_not_configured",
+      message: expect.stringContaining("signIn: { publicUrl, mailRelay }")
+    })
+  })
+})
+
+describe("a function that sends mail", () => {
+  it.each([
+    ["says that the message was refused", Object.assign(new Error("no"), { refused: true }), "refused"],
+    ["only throws", new Error("no"), "unknown"],
+    ["throws no error", "no", "unknown"]
+  ])("%s", async (_, thrown, outcome) => {
+    const relay = mailing(
+      {
+        publicUrl: PUBLIC_URL,
+        mailRelay: () => {
+          throw thrown
+        }
+      },
+      undefined
+    )
+    const sent = MailRelay.use(({ send }) => send({ to: ADA, subject: "", text: "" }))
+    expect(await Effect.runPromise(Effect.flip(Effect.provide(sent, relay)))).toMatchObject({ _tag: "MailNotSent", outcome })
+  })
 })
