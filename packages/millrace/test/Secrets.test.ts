@@ -22,6 +22,7 @@ const WRONG: Readonly<Record<string, { readonly values: ReadonlyArray<string>; r
   "map-search": { values: [`osm:ftp://u:${SECRET}@h`, `places:${SECRET}`, SECRET], says: /osm:https:/u },
   overpass: { values: [`ftp://u:${SECRET}@h`, SECRET], says: /https:/u },
   "code-host": { values: [`ftp://u:${SECRET}@h`, `http://u:${SECRET}@`, SECRET], says: /https:/u },
+  "youtube-url": { values: [`ftp://u:${SECRET}@h`, SECRET], says: /https:/u },
   smpp: { values: [`http://u:${SECRET}@h`, `smpp:u:${SECRET}@h`, `smpp://u:${SECRET}@h:x`, SECRET], says: /smpp:\/\/name:password@/u },
   "sms-url": { values: [`ftp://u:${SECRET}@h`, `https://u:${SECRET}@h:x`, SECRET], says: /https:/u },
   "mail-relay": {

@@ -1,12 +1,11 @@
 /** The direct links of a video, from one of the site's clients that still gets them. */
 import { DownloadUnavailable, NotFound, type Operation, UpstreamUnavailable, type Video } from "@millrace/core"
 import { Effect } from "effect"
-import { type Innertube, type Misc, Player, type Types, type YT } from "youtubei.js"
+import { type Innertube, type Misc, Player, type YT } from "youtubei.js"
+import type { Client } from "./Options.ts"
 import * as Playability from "./Playability.ts"
 import type { Players } from "./Players.ts"
 import { type Failure, invalidReply, type SiteClient, UPSTREAM } from "./SiteClient.ts"
-
-export type Client = Types.InnerTubeClient
 
 /** Those of apps get links as they are. Links of other clients need the code of the site's player. */
 const READY: ReadonlySet<Client> = new Set<Client>(["ANDROID_VR", "ANDROID", "IOS", "VISIONOS"])

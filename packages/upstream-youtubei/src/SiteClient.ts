@@ -6,12 +6,8 @@ import { InvalidInput, NotFound, type Operation, UpstreamUnavailable } from "@mi
 import * as PublicReader from "@millrace/upstreams/public-reader"
 import { Data, Effect, Exit, Schema } from "effect"
 import { Innertube, Log, Parser, Session } from "youtubei.js"
+import type { Options } from "./Options.ts"
 import { unknownPage } from "./PageTokens.ts"
-
-export interface Options extends PublicReader.ReadLimits {
-  /** `https://www.youtube.com` by default. */
-  readonly baseUrl?: URL
-}
 
 export const UPSTREAM = "video"
 
@@ -95,7 +91,7 @@ export interface SiteClient {
   readonly use: Use
 }
 
-export const make = Effect.fnUntraced(function* ({ baseUrl, ...limits }: Options) {
+export const make = Effect.fnUntraced(function* ({ baseUrl, ...limits }: Omit<Options, "downloadClients">) {
   const base = baseUrl ?? new URL(ORIGIN)
   const reader = yield* PublicReader.make({ ...limits, upstream: UPSTREAM, base })
   const session = yield* sessionData

@@ -8,6 +8,7 @@ import { type Helpers, Utils, type YT, YTNodes } from "youtubei.js"
 import * as Details from "./Details.ts"
 import * as Downloads from "./Downloads.ts"
 import * as Listed from "./Listed.ts"
+import type { Options } from "./Options.ts"
 import * as Pages from "./Pages.ts"
 import * as PageTokens from "./PageTokens.ts"
 import * as Playability from "./Playability.ts"
@@ -15,10 +16,7 @@ import * as Players from "./Players.ts"
 import * as Playlists from "./Playlists.ts"
 import * as SiteClient from "./SiteClient.ts"
 
-export interface Options extends SiteClient.Options {
-  /** The site's clients that are asked for downloads, in this order: `ANDROID_VR`, then `TV`. */
-  readonly downloadClients?: ReadonlyArray<Downloads.Client>
-}
+export type { Client, Options } from "./Options.ts"
 
 const CHANNEL_ID = /^UC[\w-]{22}$/u
 
