@@ -14,6 +14,7 @@ import * as Input from "./OperationInput.ts"
 import { problemOf, responseOf } from "./Problem.ts"
 import { InsufficientScope, InvalidRequest, MethodNotAllowed } from "./Refusal.ts"
 import * as Body from "./RequestBody.ts"
+import * as RequestContext from "./RequestContext.ts"
 
 /** Seconds after which a client may ask for a job that was just accepted. */
 const POLL_AFTER = 1
@@ -21,6 +22,7 @@ const POLL_AFTER = 1
 /** `bodyLimit` in bytes; `services` of the operations. */
 export const make = Effect.fnUntraced(function* <R>(bodyLimit: number, services: Context.Context<R>) {
   const money = yield* Money.Current
+  const inServices = RequestContext.within(services)
   const dependencies: Dependencies = { bodyLimit, charge: yield* Charge.Charge, access: yield* Access.make }
 
   /** `scope` is undefined where callers need no key. */
@@ -37,7 +39,7 @@ export const make = Effect.fnUntraced(function* <R>(bodyLimit: number, services:
       const { trialRemaining } = exchange
       return trialRemaining === undefined ? answered : HttpServerResponse.setHeader(answered, "x-trial-remaining", String(trialRemaining))
     })
-    return HttpRouter.route(operation.route.method, served.path, Effect.provideContext(handler, services))
+    return HttpRouter.route(operation.route.method, served.path, inServices(handler))
   }
 })
 

@@ -9,6 +9,7 @@ import { HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/h
 import { CurrentExchange, type Exchange } from "./Exchange.ts"
 import { type Failure, problemOf, rateLimitHeaders, responseOf } from "./Problem.ts"
 import { BodyUnreadable, Defect, MethodNotAllowed, RouteNotFound, ShuttingDown } from "./Refusal.ts"
+import * as RequestContext from "./RequestContext.ts"
 import * as RequestMetrics from "./RequestMetrics.ts"
 import * as RequestSpan from "./RequestSpan.ts"
 
@@ -38,6 +39,7 @@ export const make = <R>(places: ReadonlyArray<Place>, context: Context.Context<R
     const measure = yield* RequestMetrics.make
     const routes = routesByPath(places)
     const traced = tracedIn(context)
+    const inContext = RequestContext.within(context)
 
     return (app: App): Effect.Effect<Response, Types.unhandled, HttpServerRequest.HttpServerRequest> =>
       Effect.gen(function* () {
@@ -50,13 +52,10 @@ export const make = <R>(places: ReadonlyArray<Place>, context: Context.Context<R
           ? Effect.succeed(responseOf(problemOf(new ShuttingDown()), exchange.id))
           : app.pipe(
               Effect.provideService(CurrentExchange, exchange),
-              Effect.catchCause(
-                (cause): Effect.Effect<Response, Types.unhandled> =>
-                  Effect.provideContext(recovered(cause, exchange, request, routes), context)
-              )
+              Effect.catchCause((cause): Effect.Effect<Response, Types.unhandled> => inContext(recovered(cause, exchange, request, routes)))
             )
         const logged = Effect.tap(answered, ({ status }) =>
-          Effect.provideContext(log(exchange, request.method, status, clock.currentTimeMillisUnsafe()), context)
+          inContext(log(exchange, request.method, status, clock.currentTimeMillisUnsafe()))
         )
         const response = yield* traced(RequestSpan.around(logged, request, exchange.id, () => routeOf(request, routes)))
         measured(exchange.route, response.status)
