@@ -42,24 +42,24 @@ export const make = <R>(places: ReadonlyArray<Place>, context: Context.Context<R
     const inContext = RequestContext.within(context)
 
     return (app: App): Effect.Effect<Response, Types.unhandled, HttpServerRequest.HttpServerRequest> =>
-      Effect.gen(function* () {
-        const request = yield* HttpServerRequest.HttpServerRequest
-        const isClosing = yield* Closing
-        const correlationId = correlationIdOf(request)
-        const exchange: Exchange = { id: ids.uuid(), startedAt: clock.currentTimeMillisUnsafe(), correlationId }
+      Effect.withFiber((fiber) => {
+        const request = Context.get(fiber.context as Context.Context<Request>, HttpServerRequest.HttpServerRequest)
+        const isClosing = Context.get(fiber.context, Closing)
+        const exchange: Exchange = { id: ids.uuid(), startedAt: clock.currentTimeMillisUnsafe(), correlationId: correlationIdOf(request) }
         const measured = measure(request)
+        const recover = (cause: Cause.Cause<unknown>): Effect.Effect<Response, Types.unhandled> =>
+          inContext(recovered(cause, exchange, request, routes))
         const answered = isClosing()
           ? Effect.succeed(responseOf(problemOf(new ShuttingDown()), exchange.id))
-          : app.pipe(
-              Effect.provideService(CurrentExchange, exchange),
-              Effect.catchCause((cause): Effect.Effect<Response, Types.unhandled> => inContext(recovered(cause, exchange, request, routes)))
-            )
+          : Effect.catchCause(Effect.provideService(app, CurrentExchange, exchange), recover)
         const logged = Effect.tap(answered, ({ status }) =>
           inContext(log(exchange, request.method, status, clock.currentTimeMillisUnsafe()))
         )
-        const response = yield* traced(RequestSpan.around(logged, request, exchange.id, () => routeOf(request, routes)))
-        measured(exchange.route, response.status)
-        return HttpServerResponse.setHeaders(response, { ...sharedHeaders(exchange, isClosing()), ...response.headers })
+        const response = traced(RequestSpan.around(logged, request, exchange.id, () => routeOf(request, routes)))
+        return Effect.map(response, (response) => {
+          measured(exchange.route, response.status)
+          return HttpServerResponse.setHeaders(response, { ...sharedHeaders(exchange, isClosing()), ...response.headers })
+        })
       })
   })
 
