@@ -2,10 +2,15 @@
 import { connect } from "node:net"
 import { parentPort, workerData } from "node:worker_threads"
 
-const { port, path, key, clients, millis } = workerData as { port: number; path: string; key: string; clients: number; millis: number }
+const { port, path, key, clients, millis, requests } = workerData as Readonly<Record<"port" | "clients", number>> &
+  Readonly<Record<"path" | "key", string>> & { readonly millis?: number; readonly requests?: number }
 const request = `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${key}\r\n\r\n`
-const until = performance.now() + millis
+const began = performance.now()
+let sent = clients
 let answered = 0
+
+/** Whether there is time for another request, or one is left. */
+const goesOn = () => (requests === undefined ? performance.now() - began < (millis ?? 0) : sent++ < requests)
 
 const client = () =>
   new Promise<void>((resolve, reject) => {
@@ -25,12 +30,11 @@ const client = () =>
       if (!received.startsWith("HTTP/1.1 200")) return reject(new Error(received))
       received = ""
       answered++
-      if (performance.now() < until) return void socket.write(request)
+      if (goesOn()) return void socket.write(request)
       socket.end()
       resolve()
     })
   })
 
-const began = performance.now()
 await Promise.all(Array.from({ length: clients }, client))
-parentPort?.postMessage((answered / (performance.now() - began)) * 1000)
+parentPort?.postMessage(requests === undefined ? (answered / (performance.now() - began)) * 1000 : answered)

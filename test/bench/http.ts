@@ -21,10 +21,15 @@ const api = Api.make({ lookups: Api.group([Bin.lookup]) })
 const CLIENTS = 64
 const BODY = JSON.stringify({ bin: "45717360", scheme: "visa", type: null, brand: "Visa", country: null, bank: null })
 
-/** Requests a second of `CLIENTS` connections, from a thread of their own. */
-const load = (port: number, path: string, key: string, millis: number): Promise<number> =>
+/** Sends requests over `CLIENTS` connections, from a thread of their own: for a time, or a number of them. Answers how many a second, or how many. */
+export const load = (
+  port: number,
+  path: string,
+  key: string,
+  until: { readonly millis: number } | { readonly requests: number }
+): Promise<number> =>
   new Promise((resolve, reject) => {
-    const worker = new Worker(new URL("./http-load.ts", import.meta.url), { workerData: { port, path, key, clients: CLIENTS, millis } })
+    const worker = new Worker(new URL("./http-load.ts", import.meta.url), { workerData: { port, path, key, clients: CLIENTS, ...until } })
     worker.once("message", resolve)
     worker.once("error", reject)
   })
@@ -49,48 +54,58 @@ const withoutLedger = () => {
   return createServer(toNodeHandler(WebHandler.fromLayer(routes).handle))
 }
 
+/** Serves billed lookups for as long as `use` runs. */
+export const billed = <A>(
+  folder: string,
+  use: (served: { readonly port: number; readonly path: string; readonly key: string }) => Promise<A>
+): Effect.Effect<A, unknown> =>
+  Effect.gen(function* () {
+    const { port } = yield* Server.Server
+    const account = yield* (yield* Registration).open("bench@example.com")
+    const key = Redacted.value((yield* (yield* KeyRing).issue(account)).key)
+    const ledger = yield* Ledger
+    yield* ledger.execute(account, Decisions.grant({ lotId: yield* newLotId, amount: Credits.of(1e12), source: "promotion" }))
+    return yield* Effect.promise(() => use({ port, path: "/api/v1/bin/45717360", key }))
+  }).pipe(
+    Effect.provide(
+      Server.Server.layer(WebHandler.make(Http.layer(api)), { port: 0 }).pipe(
+        Layer.provide(Layer.mergeAll(Readiness.Readiness.layer(), AuthThrottle.layer())),
+        Layer.provideMerge(Millrace.layer({ operations: api.operations, groups: api.groups, rateLimit: { limit: 1e9, window: 60 } })),
+        Layer.provideMerge(CardTypeBinDirectory.layer),
+        Layer.provideMerge(stores(folder))
+      )
+    ),
+    // A line for each request is the host's choice; here it would measure the terminal
+    Effect.provideService(References.MinimumLogLevel, "Warn")
+  )
+
 export const run = (options: { readonly rounds: number; readonly millis: number }) =>
   withFolder((folder) =>
-    Effect.gen(function* () {
-      const { port } = yield* Server.Server
-      const account = yield* (yield* Registration).open("bench@example.com")
-      const key = Redacted.value((yield* (yield* KeyRing).issue(account)).key)
-      const ledger = yield* Ledger
-      yield* ledger.execute(account, Decisions.grant({ lotId: yield* newLotId, amount: Credits.of(1e12), source: "promotion" }))
-      const [hello, httpApi] = [bare(), withoutLedger()]
-      const [helloPort, httpApiPort] = yield* Effect.promise(() => Promise.all([listen(hello), listen(httpApi)]))
-      const path = "/api/v1/bin/45717360"
-      const measured = async (url: string) => {
-        const byHand = await ByHand.serve(url, key, BODY)
-        try {
-          return await compare(
-            {
-              "node:http hello": (millis) => load(helloPort, path, key, millis),
-              "HttpApi, no ledger": (millis) => load(httpApiPort, path, key, millis),
-              "Fastify and PostgreSQL": (millis) => load(byHand.port, path, key, millis),
-              "billed BIN lookup": (millis) => load(port, path, key, millis)
-            },
-            options
-          )
-        } finally {
-          await byHand.close()
+    Effect.runPromise(
+      billed(folder, async ({ key, path, port }) => {
+        const [hello, httpApi] = [bare(), withoutLedger()]
+        const [helloPort, httpApiPort] = await Promise.all([listen(hello), listen(httpApi)])
+        const loaded = (port: number) => (millis: number) => load(port, path, key, { millis })
+        const measured = async (url: string) => {
+          const byHand = await ByHand.serve(url, key, BODY)
+          try {
+            return await compare(
+              {
+                "node:http hello": loaded(helloPort),
+                "HttpApi, no ledger": loaded(httpApiPort),
+                "Fastify and PostgreSQL": loaded(byHand.port),
+                "billed BIN lookup": loaded(port)
+              },
+              options
+            )
+          } finally {
+            await byHand.close()
+          }
         }
-      }
-      const result = yield* Effect.promise(() => withPostgres(measured))
-      hello.close()
-      httpApi.close()
-      return Object.entries(result).map(([name, { rate, ratio }]) => ({ name, "requests/s": rate, ratio }))
-    }).pipe(
-      Effect.provide(
-        Server.Server.layer(WebHandler.make(Http.layer(api)), { port: 0 }).pipe(
-          Layer.provide(Layer.mergeAll(Readiness.Readiness.layer(), AuthThrottle.layer())),
-          Layer.provideMerge(Millrace.layer({ operations: api.operations, groups: api.groups, rateLimit: { limit: 1e9, window: 60 } })),
-          Layer.provideMerge(CardTypeBinDirectory.layer),
-          Layer.provideMerge(stores(folder))
-        )
-      ),
-      // A line for each request is the host's choice; here it would measure the terminal
-      Effect.provideService(References.MinimumLogLevel, "Warn"),
-      Effect.runPromise
+        const result = await withPostgres(measured)
+        hello.close()
+        httpApi.close()
+        return Object.entries(result).map(([name, { rate, ratio }]) => ({ name, "requests/s": rate, ratio }))
+      })
     )
   )

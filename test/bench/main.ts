@@ -10,6 +10,7 @@ const benchmarks = {
   stores: () => import("./stores.ts"),
   jobs: () => import("./jobs.ts"),
   http: () => import("./http.ts"),
+  garbage: () => import("./garbage.ts"),
   mail: () => import("./mail.ts"),
   prices: () => import("./prices.ts"),
   proxy: () => import("./proxy.ts"),

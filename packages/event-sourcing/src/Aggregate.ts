@@ -3,11 +3,11 @@
  * state. No answer comes from memory alone: it follows an append, or the store's confirmation of the stream's end.
  */
 import { Clock, type Duration, Effect, Exit, Latch, Result, Scheduler } from "effect"
-import type { Command, Committed, Metadata } from "./CommandBatch.ts"
+import { Command, type Committed, type Metadata } from "./CommandBatch.ts"
 import type { Decide, Decider } from "./Decider.ts"
 import type { Tagged } from "./EventCodec.ts"
 import { EventIds } from "./EventIds.ts"
-import { type AppendInDoubt, type AppendTooLarge, EventStore, StoreUnavailable } from "./EventStore.ts"
+import { type AppendInDoubt, type AppendTooLarge, EventStore, type ExpectedRevision, revisionOf, StoreUnavailable } from "./EventStore.ts"
 import * as StreamName from "./StreamName.ts"
 import { type Current, type Durable, makeReader, type SnapshotOptions, Snapshots, type StreamRefused } from "./StreamState.ts"
 import { Busy, LiveStream, StreamWriter } from "./StreamWriter.ts"
@@ -38,6 +38,16 @@ export interface Options<State> {
 }
 
 export interface Aggregate<State, Event> {
+  /**
+   * {@link execute} by callback, for a caller without a fiber. `told` is called once, never before `submit` returns its handle, unless the
+   * command was refused at once. A command whose handle is `dropped` before it was decided leaves the queue.
+   */
+  readonly submit: <E>(
+    id: string,
+    decide: Decide<State, Event, E>,
+    metadata: Metadata | undefined,
+    told: (exit: Exit.Exit<Committed<State, Event>, E | Failure>) => void
+  ) => { dropped: boolean }
   /**
    * Decides on the newest state. Answers and refusals are returned when all events that led to them are durable.
    * `decide` may run again after a conflict. A caller that is interrupted while it waits leaves the queue. Once its events were sent to the
@@ -128,15 +138,22 @@ export const make = Effect.fnUntraced(function* <State, Event extends Tagged>(
     return Effect.timeoutOption(Effect.interruptible(writer.allResting), DRAIN)
   })
 
-  const execute: Aggregate<State, Event>["execute"] = (id, decide, metadata) =>
-    Effect.callback((resume) => {
-      if (closed) return resume(Effect.fail(new StoreUnavailable({ reason: "closed" })))
-      const stream = streams.use(id)
-      if (stream.waiting.length >= queueLimit) return resume(Effect.fail(new Busy({ stream: stream.name })))
-      const answer = () => Exit.die("not decided")
-      const command = { decide, metadata, resume: resume as Command<State, Event>["resume"], dropped: false, answer }
+  const submit: Aggregate<State, Event>["submit"] = (id, decide, metadata, told) => {
+    const command = new Command<State, Event>(decide, metadata, told as ConstructorParameters<typeof Command<State, Event>>[2])
+    const refuse = (failure: Failure) => told(Exit.fail(failure))
+    const stream = streams.use(id)
+    if (closed) refuse(new StoreUnavailable({ reason: "closed" }))
+    else if (stream.waiting.length >= queueLimit) refuse(new Busy({ stream: stream.name }))
+    else {
       stream.waiting.push(command)
       if (!stream.awake) writer.wake(stream)
+    }
+    return command
+  }
+
+  const execute: Aggregate<State, Event>["execute"] = (id, decide, metadata) =>
+    Effect.callback((resume) => {
+      const command = submit(id, decide, metadata, resume)
       return Effect.sync(() => {
         command.dropped = true
       })
@@ -149,18 +166,21 @@ export const make = Effect.fnUntraced(function* <State, Event extends Tagged>(
     at: Math.max(clock.currentTimeMillisUnsafe(), at)
   })
 
-  /** A read of a stream without waiting commands skips the queue. It needs only the store's confirmation of the stream's end. */
+  /** A read skips the queue: it needs only the store's confirmation that the state in memory is the newest. */
   const read: Aggregate<State, Event>["read"] = (id) =>
     Effect.suspend(() => {
       const stream = streams.use(id)
-      const { durable } = stream
-      if (durable === undefined || stream.awake || closed) return execute(id, readOnly)
-      return Effect.flatMap(store.lastRevision(stream.name), (last) =>
-        (last === "noStream" ? -1 : last) === durable.revision ? Effect.succeed(asOfNow(durable)) : execute(id, readOnly)
-      )
+      if (stream.durable === undefined || closed) return execute(id, readOnly)
+      const confirmed = (last: ExpectedRevision): Effect.Effect<Current<State>, Failure> =>
+        stream.durable !== undefined && stream.durable.revision >= revisionOf(last)
+          ? Effect.succeed(asOfNow(stream.durable))
+          : execute(id, readOnly)
+      const now = store.lastRevision.now?.(stream.name)
+      return now === undefined ? Effect.flatMap(store.lastRevision(stream.name), confirmed) : confirmed(now)
     })
 
   const aggregate: Aggregate<State, Event> = {
+    submit,
     execute,
     read,
     known: (id) => streams.peek(id)?.durable?.state,

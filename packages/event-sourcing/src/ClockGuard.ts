@@ -4,8 +4,8 @@
  * two clocks differ by more than {@link BOUND}, every append is refused. Between two requests, the host compares its clock with its
  * monotonic clock at each append, to notice that the clock was set or the host slept. Appends succeed again once the clocks agree.
  */
-import { Clock, Duration, Effect, Latch, type Scope, Semaphore } from "effect"
-import { type ClockStatus, type EventStore, StoreUnavailable } from "./EventStore.ts"
+import { Clock, Duration, Effect, Exit, Latch, type Scope, Semaphore } from "effect"
+import { type Append, appendBy, type ClockStatus, type EventStore, StoreUnavailable } from "./EventStore.ts"
 
 /** Milliseconds by which a host's clock and its store's clock may differ. */
 export const BOUND = 2_000
@@ -48,13 +48,23 @@ export const make = <Answer, E>(
     const first = asking.withPermit(Effect.suspend(() => (guard.isAsked ? Effect.void : guard.measure)))
     if (!onlyForAppends) yield* first
     yield* Effect.forkScoped(Effect.forever(guard.round))
-    const append: EventStore["Service"]["append"] = (stream, expected, events) => {
-      const checked = Effect.suspend(() => {
-        const reason = guard.check()
-        return reason === undefined ? store.append(stream, expected, events) : Effect.fail(new StoreUnavailable({ reason, why: "clock" }))
-      })
-      return onlyForAppends && !guard.isAsked ? Effect.andThen(first, checked) : checked
+    const refusal = () => {
+      const reason = guard.check()
+      return reason === undefined ? undefined : new StoreUnavailable({ reason, why: "clock" })
     }
+    const { submit } = store.append
+    const checked: Append =
+      submit === undefined
+        ? (...of) =>
+            Effect.suspend(() => {
+              const refused = refusal()
+              return refused === undefined ? store.append(...of) : Effect.fail(refused)
+            })
+        : appendBy((stream, expected, events, told) => {
+            const refused = refusal()
+            return refused === undefined ? submit(stream, expected, events, told) : told(Exit.fail(refused))
+          })
+    const append: Append = onlyForAppends ? (...of) => (guard.isAsked ? checked(...of) : Effect.andThen(first, checked(...of))) : checked
     return { ...store, append, clock: { status: Effect.sync(() => guard.status()) } }
   })
 

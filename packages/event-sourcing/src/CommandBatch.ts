@@ -30,15 +30,47 @@ export interface Committed<State, Event> extends Current<State> {
 /** The most UTF-16 code units in one append. Each is at most three bytes, so every store takes the append. */
 const BATCH_CHARS = 300_000
 
+const UNDECIDED = Exit.die("not decided")
+
 /** A waiting caller. It gets its answer once all events that led to the answer are durable. */
-export interface Command<State, Event> {
+export class Command<State, Event> {
   readonly decide: Decide<State, Event, unknown>
   readonly metadata: Metadata | undefined
-  readonly resume: (exit: Exit.Exit<Committed<State, Event>, unknown>) => void
   /** Whether the caller was interrupted while it waited. */
-  dropped: boolean
-  /** Completes the last decision, given the position of the stream's last event. */
-  answer: (position: Position) => Exit.Exit<Committed<State, Event>, unknown>
+  dropped = false
+  readonly #told: (exit: Exit.Exit<Committed<State, Event>, unknown>) => void
+  /** The last decision, up to the position of the stream's last event. */
+  #decided: Omit<Committed<State, Event>, "position"> | Exit.Exit<never, unknown> = UNDECIDED
+
+  constructor(
+    decide: Decide<State, Event, unknown>,
+    metadata: Metadata | undefined,
+    told: (exit: Exit.Exit<Committed<State, Event>, unknown>) => void
+  ) {
+    this.decide = decide
+    this.metadata = metadata
+    this.#told = told
+  }
+
+  decided(events: ReadonlyArray<Event>, state: State, revision: number, at: number): void {
+    this.#decided = { events, state, revision, at }
+  }
+
+  refused(exit: Exit.Exit<never, unknown>): void {
+    this.#decided = exit
+  }
+
+  /** Tells the last decision. `position`: of the stream's last event. */
+  answer(position: Position): void {
+    const decided = this.#decided
+    if (Exit.isExit(decided)) return this.#told(decided)
+    const { at, events, revision, state } = decided
+    this.#told(Exit.succeed({ events, state, revision, at, position }))
+  }
+
+  fail(exit: Exit.Exit<never, unknown>): void {
+    this.#told(exit)
+  }
 }
 
 /** The dependencies of a decision. */
@@ -109,13 +141,12 @@ const decideOne = <State, Event extends Tagged>(
   const before = events.length
   const { at } = decided
   let { state, revision, hash, chars } = decided
-  const refuse = (exit: Exit.Exit<never, unknown>) => {
-    command.answer = () => exit
-    return decided
-  }
   try {
     const decision = command.decide(state, at)
-    if (Result.isFailure(decision)) return refuse(Exit.fail(decision.failure))
+    if (Result.isFailure(decision)) {
+      command.refused(Exit.fail(decision.failure))
+      return decided
+    }
     const metadata = command.metadata === undefined ? "{}" : JSON.stringify(command.metadata)
     for (const event of decision.success) {
       const { type, data } = decider.codec.encode(event)
@@ -125,11 +156,11 @@ const decideOne = <State, Event extends Tagged>(
       state = decider.evolve(state, event, at)
       hash = HashChain.hashOf(sealed)
     }
-    const committed = { events: decision.success, state, revision, at }
-    command.answer = (position) => Exit.succeed({ ...committed, position })
+    command.decided(decision.success, state, revision, at)
     return { state, revision, hash, at, chars }
   } catch (defect) {
     events.length = before
-    return refuse(Exit.die(defect))
+    command.refused(Exit.die(defect))
+    return decided
   }
 }

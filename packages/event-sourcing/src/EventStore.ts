@@ -2,7 +2,7 @@
  * The event store: streams of events that are appended at an exact revision, read in order, and followed live.
  * All code that uses this interface behaves the same in memory, on SQLite, on PostgreSQL and on KurrentDB.
  */
-import { type Array, type Brand, Context, type Effect, Schema, type Stream } from "effect"
+import { type Array, type Brand, Context, Effect, type Exit, Schema, type Stream } from "effect"
 import type { StreamName } from "./StreamName.ts"
 
 /** The place of an event in its stream, counted from 0. */
@@ -90,6 +90,9 @@ export const tooLarge = (stream: StreamName, events: ReadonlyArray<EventData>): 
 /** The expected revision after this last revision; -1 stands for a stream without events. */
 export const expectedOf = (revision: Revision): ExpectedRevision => (revision === -1 ? "noStream" : revision)
 
+/** The last revision as a number; -1 stands for a stream without events. */
+export const revisionOf = (last: ExpectedRevision): Revision => (last === "noStream" ? -1 : last)
+
 /** The stream's last revision is not the expected one. Nothing was written. */
 export class WrongRevision extends Schema.TaggedError<WrongRevision>()("WrongRevision", {
   stream: Schema.String,
@@ -138,6 +141,59 @@ export interface ClockStatus {
   readonly trouble: string | undefined
 }
 
+export type AppendFailure = WrongRevision | AppendInDoubt | AppendTooLarge | StoreUnavailable
+
+type Told<A, E> = (exit: Exit.Exit<A, E>) => void
+
+/** An append by callback. It calls `told` exactly once, at the latest when the store is closed; perhaps before it returns. */
+export type SubmitAppend = (
+  stream: StreamName,
+  expected: ExpectedRevision,
+  events: Array.NonEmptyReadonlyArray<EventData>,
+  told: Told<Appended, AppendFailure>
+) => void
+
+export interface Append {
+  (stream: StreamName, expected: ExpectedRevision, events: Array.NonEmptyReadonlyArray<EventData>): Effect.Effect<Appended, AppendFailure>
+  /**
+   * The same without a fiber, where the store has it. A wrapper that replaces the function replaces this as well, because it is a property
+   * of it.
+   */
+  readonly submit?: SubmitAppend
+}
+
+/** An append by its callback form. */
+export const appendBy = (submit: SubmitAppend): Append =>
+  Object.assign(
+    (stream: StreamName, expected: ExpectedRevision, events: Array.NonEmptyReadonlyArray<EventData>) =>
+      Effect.callback<Appended, AppendFailure>((resume) => submit(stream, expected, events, resume)),
+    { submit }
+  )
+
+/** Wraps both forms of an append. `begin` is called before each, and what it returns with the result. */
+export const observeAppend = (append: Append, begin: () => (exit: Exit.Exit<Appended, AppendFailure>) => void): Append => {
+  const { submit } = append
+  if (submit !== undefined)
+    return appendBy((stream, expected, events, told) => {
+      const ended = begin()
+      submit(stream, expected, events, (exit) => {
+        ended(exit)
+        told(exit)
+      })
+    })
+  return (...of) =>
+    Effect.suspend(() => {
+      const ended = begin()
+      return Effect.onExitPrimitive(append(...of), (exit) => void ended(exit))
+    })
+}
+
+export interface LastRevision {
+  (stream: StreamName): Effect.Effect<ExpectedRevision, StoreUnavailable>
+  /** The same at once, where the store has it; undefined if it cannot answer without waiting. */
+  readonly now?: (stream: StreamName) => ExpectedRevision | undefined
+}
+
 export class EventStore extends Context.Service<
   EventStore,
   {
@@ -145,15 +201,11 @@ export class EventStore extends Context.Service<
      * Appends all events or none, durably, after exactly `expected`.
      * Sending the identical append again (same ids, same order, same `expected`) succeeds and writes nothing.
      */
-    readonly append: (
-      stream: StreamName,
-      expected: ExpectedRevision,
-      events: Array.NonEmptyReadonlyArray<EventData>
-    ) => Effect.Effect<Appended, WrongRevision | AppendInDoubt | AppendTooLarge | StoreUnavailable>
+    readonly append: Append
     /** The events of one stream in order; empty if it does not exist. */
     readonly readStream: (stream: StreamName, options?: ReadStreamOptions) => Stream.Stream<RecordedEvent, StoreUnavailable>
     /** The revision of the stream's last event, including events of other processes. The cheapest call of a store. */
-    readonly lastRevision: (stream: StreamName) => Effect.Effect<ExpectedRevision, StoreUnavailable>
+    readonly lastRevision: LastRevision
     /** All events after a position, in log order. Ends at the end of the log. */
     readonly readAll: (after: Position) => Stream.Stream<RecordedEvent, StoreUnavailable>
     /** All events after a position, then each new event that any process appends. Never ends. */

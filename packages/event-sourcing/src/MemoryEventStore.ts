@@ -1,5 +1,5 @@
 /** An event store in memory, for tests, simulations and experiments. Its content is lost with the process. */
-import { Effect, Layer, Stream } from "effect"
+import { Effect, Exit, Layer, Stream } from "effect"
 import * as Store from "./EventStore.ts"
 import { follow, Head } from "./Head.ts"
 import { placeOf, positionOf } from "./LogPlace.ts"
@@ -17,29 +17,30 @@ export const make = Effect.sync(() => {
 
   const lastRevision = (name: StreamName) => Store.expectedOf((streams.get(name)?.length ?? 0) - 1)
 
-  const append: Store.EventStore["Service"]["append"] = (name, expected, events) =>
-    Effect.suspend((): Effect.Effect<Store.Appended, Store.WrongRevision | Store.AppendTooLarge> => {
-      const tooLarge = Store.tooLarge(name, events)
-      if (tooLarge !== undefined) return Effect.fail(tooLarge)
-      const stream = streams.get(name) ?? []
-      const first = expected === "noStream" ? 0 : expected + 1
-      if (stream.length !== first) {
-        const again = events.every((event, i) => stream[first + i]?.id === event.id)
-        const last = stream[first + events.length - 1]
-        return again && last !== undefined
-          ? Effect.succeed({ revision: last.revision, position: last.position })
-          : Effect.fail(new Store.WrongRevision({ stream: name, actual: lastRevision(name) }))
-      }
-      streams.set(name, stream)
-      for (const { id, type, data, metadata } of events) {
-        const recorded = { id, type, data, metadata, stream: name, revision: stream.length, position: positionOf(log.length + 1) }
-        stream.push(recorded)
-        log.push(recorded)
-      }
-      const appended = { revision: stream.length - 1, position: positionOf(log.length) }
-      head.advance(appended.position)
-      return Effect.succeed(appended)
-    })
+  const append = Store.appendBy((name, expected, events, told) => {
+    const tooLarge = Store.tooLarge(name, events)
+    if (tooLarge !== undefined) return told(Exit.fail(tooLarge))
+    const stream = streams.get(name) ?? []
+    const first = expected === "noStream" ? 0 : expected + 1
+    if (stream.length !== first) {
+      const again = events.every((event, i) => stream[first + i]?.id === event.id)
+      const last = stream[first + events.length - 1]
+      return told(
+        again && last !== undefined
+          ? Exit.succeed({ revision: last.revision, position: last.position })
+          : Exit.fail(new Store.WrongRevision({ stream: name, actual: lastRevision(name) }))
+      )
+    }
+    streams.set(name, stream)
+    for (const { id, type, data, metadata } of events) {
+      const recorded = { id, type, data, metadata, stream: name, revision: stream.length, position: positionOf(log.length + 1) }
+      stream.push(recorded)
+      log.push(recorded)
+    }
+    const appended = { revision: stream.length - 1, position: positionOf(log.length) }
+    head.advance(appended.position)
+    told(Exit.succeed(appended))
+  })
 
   const readStream: Store.EventStore["Service"]["readStream"] = (name, { direction = "forwards", from, limit } = {}) =>
     Stream.suspend(() => {
@@ -54,7 +55,7 @@ export const make = Effect.sync(() => {
   return Store.EventStore.of({
     append,
     readStream,
-    lastRevision: (stream) => Effect.sync(() => lastRevision(stream)),
+    lastRevision: Object.assign((stream: StreamName) => Effect.sync(() => lastRevision(stream)), { now: lastRevision }),
     readAll: (after) => Paging.ofLog(after, (seen) => Effect.map(page(seen), (events) => ({ events, isLast: events.length < PAGE }))),
     subscribe: (after) => follow(after, head, page),
     head: Effect.sync(() => head.position),

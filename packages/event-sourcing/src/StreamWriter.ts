@@ -7,7 +7,7 @@
  * The steps of a writer are plain callbacks, because this is the hottest loop of the process. Writers that are woken in one tick step
  * together at its end, so the commands of a tick share an append.
  */
-import { Array, Cause, Effect, Exit, Random, Schedule, type Scheduler, Schema, Stream } from "effect"
+import { Array, Cause, Effect, Exit, Option, Random, Schedule, type Scheduler, Schema, Stream } from "effect"
 import { type Command, type CommandBatch, type Deciding, decideAll } from "./CommandBatch.ts"
 import type { Tagged } from "./EventCodec.ts"
 import * as Store from "./EventStore.ts"
@@ -121,12 +121,16 @@ export class StreamWriter<State, Event extends Tagged> {
 
   /** Answers a batch without events if the store confirms that the state in memory is current. */
   #confirm(stream: LiveStream<State, Event>, durable: Durable<State>, batch: CommandBatch<State, Event>): void {
-    this.#attempt(stream, this.#services.store.lastRevision(stream.name), batch.commands, (last) => {
-      if ((last === "noStream" ? -1 : last) !== durable.revision) return this.#conflict(stream, durable, batch)
+    const { lastRevision } = this.#services.store
+    const confirmed = (last: Store.ExpectedRevision): void => {
+      if (Store.revisionOf(last) !== durable.revision) return this.#conflict(stream, durable, batch)
       stream.conflicts = 0
-      for (const command of batch.commands) command.resume(command.answer(durable.position))
+      for (const command of batch.commands) command.answer(durable.position)
       this.#rest(stream)
-    })
+    }
+    const now = lastRevision.now?.(stream.name)
+    if (now !== undefined) return confirmed(now)
+    this.#attempt(stream, lastRevision(stream.name), batch.commands, confirmed)
   }
 
   #append(
@@ -135,18 +139,32 @@ export class StreamWriter<State, Event extends Tagged> {
     batch: CommandBatch<State, Event>,
     events: Array.NonEmptyArray<Store.EventData>
   ): void {
-    const { snapshots, store } = this.#services
-    this.#attempt(stream, append(store, stream.name, durable.revision, events), batch.commands, (appended) => {
-      if (appended === undefined) return this.#conflict(stream, durable, batch)
-      const { state, revision, hash, at } = batch
-      const { position } = appended
-      const now: Durable<State> = { state, revision, hash, at, position, snapshot: durable.snapshot }
-      stream.conflicts = 0
-      stream.durable = now
-      for (const command of batch.commands) command.resume(command.answer(position))
-      if (snapshots?.isDue(now) === true) this.#services.run(snapshots.save(stream.name, now))
-      this.#rest(stream)
-    })
+    const { run, store } = this.#services
+    const expected = Store.expectedOf(durable.revision)
+    const told = (exit: Exit.Exit<Store.Appended, Store.AppendFailure>): void => {
+      if (Exit.isSuccess(exit)) return this.#appended(stream, durable, batch, exit.value)
+      const error = Cause.findErrorOption(exit.cause)
+      const tag = Option.isSome(error) ? error.value._tag : undefined
+      if (tag === "WrongRevision") return this.#conflict(stream, durable, batch)
+      if (tag !== "AppendInDoubt") return this.#fail(stream, batch.commands, exit.cause)
+      this.#attempt(stream, sendAgain(store, stream.name, expected, events, exit.cause), batch.commands, (appended) =>
+        appended === undefined ? this.#conflict(stream, durable, batch) : this.#appended(stream, durable, batch, appended)
+      )
+    }
+    if (store.append.submit !== undefined) return store.append.submit(stream.name, expected, events, told)
+    run(store.append(stream.name, expected, events), { uninterruptible: true }).addObserver(told)
+  }
+
+  #appended(stream: LiveStream<State, Event>, durable: Durable<State>, batch: CommandBatch<State, Event>, appended: Store.Appended): void {
+    const { run, snapshots } = this.#services
+    const { state, revision, hash, at } = batch
+    const { position } = appended
+    const now: Durable<State> = { state, revision, hash, at, position, snapshot: durable.snapshot }
+    stream.conflicts = 0
+    stream.durable = now
+    for (const command of batch.commands) command.answer(position)
+    if (snapshots?.isDue(now) === true) run(snapshots.save(stream.name, now))
+    this.#rest(stream)
   }
 
   /** Another writer appended first: reads its events, then decides the batch again. */
@@ -181,7 +199,8 @@ export class StreamWriter<State, Event extends Tagged> {
       if (!this.refusals.has(stream.name)) this.#services.run(logRefusal(reason.error))
       this.refusals.set(stream.name, reason.error)
     }
-    for (const command of commands.splice(0)) command.resume(Exit.failCause(cause))
+    const failure = Exit.failCause(cause)
+    for (const command of commands.splice(0)) command.fail(failure)
     this.#rest(stream)
   }
 }
@@ -190,29 +209,26 @@ export class StreamWriter<State, Event extends Tagged> {
 const logRefusal = ({ stream, revision, reason }: StreamRefused): Effect.Effect<void> =>
   Effect.logError(`${stream} is refused at this host, for its event ${revision} cannot be read: ${reason.split(":", 1)[0]}`)
 
-type Sent = Effect.Effect<Store.Appended | undefined, Store.AppendInDoubt | Store.AppendTooLarge | Store.StoreUnavailable>
-
-/** Appends at the exact revision. Undefined if another writer appended first. */
-const append = (
+/**
+ * Sends an append in doubt again. Undefined if another writer appended first. Only an answer to the identical append settles the doubt: until
+ * then, the first append may still arrive.
+ */
+const sendAgain = (
   store: Store.EventStore["Service"],
   name: StreamName,
-  revision: Store.Revision,
-  events: Array.NonEmptyArray<Store.EventData>
-): Sent => {
-  const send = store.append(name, Store.expectedOf(revision), events)
+  expected: Store.ExpectedRevision,
+  events: Array.NonEmptyArray<Store.EventData>,
+  doubt: Cause.Cause<Store.AppendFailure>
+): Effect.Effect<Store.Appended | undefined, Store.AppendFailure> => {
   // A store may answer a repeated append as a conflict with itself. It was written if these events are at its place
-  const readBack = Effect.map(Stream.runCollect(store.readStream(name, { from: revision + 1, limit: events.length })), (there) =>
+  const first = Store.revisionOf(expected) + 1
+  const readBack = Effect.map(Stream.runCollect(store.readStream(name, { from: first, limit: events.length })), (there) =>
     there.length === events.length && there.every(({ id }, i) => id === events[i]?.id) ? there.at(-1) : undefined
   )
-  return Effect.catch(send, (error): Sent => {
-    if (error._tag === "WrongRevision") return Effect.undefined
-    if (error._tag !== "AppendInDoubt") return Effect.fail(error)
-    // Only an answer to the identical append settles the doubt. Until then, the first append may still arrive
-    return send.pipe(
-      Effect.delay(RESEND_AFTER),
-      Effect.retry({ while: ({ _tag }) => _tag !== "WrongRevision", schedule: Schedule.exponential(RESEND_AFTER), times: RESENDS }),
-      Effect.catchTag("WrongRevision", () => readBack),
-      Effect.mapError(() => error)
-    )
-  })
+  return store.append(name, expected, events).pipe(
+    Effect.delay(RESEND_AFTER),
+    Effect.retry({ while: ({ _tag }) => _tag !== "WrongRevision", schedule: Schedule.exponential(RESEND_AFTER), times: RESENDS }),
+    Effect.catchTag("WrongRevision", () => readBack),
+    Effect.catch(() => Effect.failCause(doubt))
+  )
 }

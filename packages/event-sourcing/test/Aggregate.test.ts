@@ -1,4 +1,4 @@
-import { Clock, Effect, Exit, Fiber, Layer, Option, Result, Schema, Scope, Stream } from "effect"
+import { Clock, Effect, Exit, Fiber, Latch, Layer, Option, Result, Schema, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { describe, expect, test } from "vitest"
 import * as FaultyEventStore from "../../testing/src/FaultyEventStore.ts"
@@ -219,8 +219,29 @@ describe("an answer", () => {
       const host = yield* over(counting)
       yield* host.execute("x", pay("1", 100))
       expect(asked).toBe(0)
-      yield* together(...Array.from({ length: 10 }, () => Effect.asVoid(host.read("x"))), Effect.asVoid(host.execute("x", pay("2", 1))))
+      yield* together(...Array.from({ length: 10 }, () => host.execute("x", pay("1", 100))), host.execute("x", pay("2", 1)))
       expect(asked).toBe(1)
+    })
+  )
+
+  testing(
+    "to a read does not wait for an append that is under way, and includes all that was answered before",
+    Effect.gen(function* () {
+      const store = yield* EventStore
+      const gate = yield* Latch.make(false)
+      const slow: Store = { ...store, append: (...of) => Effect.andThen(gate.await, store.append(...of)) }
+      yield* (yield* over(store)).execute("x", pay("1", 1))
+      const host = yield* over(slow)
+      yield* host.read("x")
+      const paying = yield* Effect.forkChild(host.execute("x", pay("2", 1)))
+      yield* Effect.yieldNow
+      expect((yield* host.read("x")).state.total).toBe(1)
+      yield* (yield* over(store)).execute("x", pay("3", 1))
+      // The state in memory is older than that payment, so this read waits for its turn
+      const reading = yield* Effect.forkChild(host.read("x"))
+      yield* gate.open
+      yield* Fiber.join(paying)
+      expect((yield* Fiber.join(reading)).state.total).toBe(3)
     })
   )
 

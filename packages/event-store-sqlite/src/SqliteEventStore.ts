@@ -1,5 +1,5 @@
 /** The embedded durable event store: one SQLite file in WAL mode, shared by the processes of one host. It syncs before it answers. */
-import { EventStore, follow, type Head, Paging, placeOf, positionOf, WatchedHead } from "@millrace/event-sourcing"
+import { EventStore, follow, type Head, Paging, placeOf, positionOf, type StreamName, WatchedHead } from "@millrace/event-sourcing"
 import { Effect, Exit, Layer, type Scope } from "effect"
 import type { ConnectionOptions } from "./Connection.ts"
 import type { Fault } from "./Fault.ts"
@@ -21,7 +21,7 @@ export const make = Effect.fnUntraced(function* (options: ConnectionOptions) {
   const log = yield* open(options.filename, () => new SqliteLog(options), unavailable)
   const end = Effect.try({ try: () => positionOf(log.last()), catch: (error) => error })
   const head = new WatchedHead(positionOf(log.place), end, POLL, yield* Effect.context<Scope.Scope>())
-  const submit = yield* Transactions.make(
+  const transactions = yield* Transactions.make(
     options.filename,
     (body) => log.transact(body),
     () => head.advance(positionOf(log.place))
@@ -30,26 +30,37 @@ export const make = Effect.fnUntraced(function* (options: ConnectionOptions) {
   const page = (look: () => ReadonlyArray<EventStore.RecordedEvent>) =>
     Effect.map(read(look), (events): Paging.Page => ({ events, isLast: events.length < PAGE }))
   return EventStore.EventStore.of({
-    append: (stream, expected, events) => {
+    append: EventStore.appendBy((stream, expected, events, told) => {
       const tooLarge = EventStore.tooLarge(stream, events)
-      if (tooLarge !== undefined) return Effect.fail(tooLarge)
-      return submit<EventStore.Appended, EventStore.WrongRevision | EventStore.AppendInDoubt | EventStore.StoreUnavailable>(
+      if (tooLarge !== undefined) return told(Exit.fail(tooLarge))
+      transactions.submit<EventStore.Appended, EventStore.AppendFailure>(
         EventStore.appendChars(events),
         () => {
           const outcome = log.append(stream, expected, events)
           return "actual" in outcome ? Exit.fail(new EventStore.WrongRevision({ stream, actual: outcome.actual })) : Exit.succeed(outcome)
         },
-        (fault) => (fault.inDoubt ? new EventStore.AppendInDoubt({ stream, reason: fault.message }) : unavailable(fault))
+        (fault) => (fault.inDoubt ? new EventStore.AppendInDoubt({ stream, reason: fault.message }) : unavailable(fault)),
+        told
       )
-    },
+    }),
     readStream: (stream, options) =>
       Paging.ofStream(({ direction, from, left }) => page(() => log.readStream(stream, direction, from, left)), options),
-    lastRevision: (stream) => read(() => log.lastRevision(stream)),
+    lastRevision: Object.assign((stream: StreamName.StreamName) => read(() => log.lastRevision(stream)), {
+      // Another process may have the file locked, or the file is broken: the other form waits, or tells the fault
+      now: (stream: StreamName.StreamName) => {
+        try {
+          return log.lastRevision(stream)
+        } catch {
+          return undefined
+        }
+      }
+    }),
     readAll: (after) => Paging.ofLog(after, (seen) => page(() => log.readAll(placeOf(seen)))),
     subscribe: subscriber(log, read, head),
     head: read(() => positionOf(log.last())),
     loadSnapshot: (name) => read(() => log.loadSnapshot(name)),
-    saveSnapshot: (name, snapshot) => submit(snapshot.data.length, () => Exit.succeed(log.saveSnapshot(name, snapshot)), unavailable)
+    saveSnapshot: (name, snapshot) =>
+      transactions.run(snapshot.data.length, () => Exit.succeed(log.saveSnapshot(name, snapshot)), unavailable)
   })
 })
 
@@ -59,16 +70,18 @@ export const make = Effect.fnUntraced(function* (options: ConnectionOptions) {
  */
 const subscriber = (log: SqliteLog, read: Read, head: Head): Service["subscribe"] => {
   let newest: { readonly after: EventStore.Position; readonly events: ReadonlyArray<EventStore.RecordedEvent> } | undefined
+  // Suspended: a follower builds this effect before it waits for the events
   const pageAfter = (after: EventStore.Position): Effect.Effect<ReadonlyArray<EventStore.RecordedEvent>, EventStore.StoreUnavailable> =>
-    newest?.after === after
-      ? Effect.succeed(newest.events)
-      : Effect.map(
-          read(() => log.justWritten(placeOf(after)) ?? log.readAll(placeOf(after))),
-          (events) => {
-            if (events.length > 0) newest = { after, events }
-            return events
-          }
-        )
+    Effect.suspend(() => {
+      if (newest?.after === after) return Effect.succeed(newest.events)
+      return Effect.map(
+        read(() => log.justWritten(placeOf(after)) ?? log.readAll(placeOf(after))),
+        (events) => {
+          if (events.length > 0) newest = { after, events }
+          return events
+        }
+      )
+    })
   return (after) => follow(after, head, pageAfter)
 }
 

@@ -93,7 +93,7 @@ export const make = Effect.fnUntraced(function* (options: ConnectionOptions) {
   const { sql } = connection
   const read = <A>(look: () => A) => patiently(options.filename, look, unavailable)
   const now = () => clock.currentTimeMillisUnsafe()
-  const submit = yield* Transactions.make(options.filename, (body) =>
+  const transactions = yield* Transactions.make(options.filename, (body) =>
     connection.transact(() => {
       body()
       sql.purge.run(now())
@@ -132,7 +132,7 @@ export const make = Effect.fnUntraced(function* (options: ConnectionOptions) {
     list: (space, { after, limit = 1_000 } = {}) =>
       read(() => (after === undefined ? sql.listFirst.all(space, now(), limit) : sql.list.all(space, after, now(), limit)).map(entry)),
     write: (changes) => {
-      const written = submit<number, StateStore.StateConflict | StateStore.StateUnavailable>(
+      const written = transactions.run<number, StateStore.StateConflict | StateStore.StateUnavailable>(
         sizeOf(changes),
         () => apply(changes),
         unavailable

@@ -13,6 +13,21 @@ interface Write {
   readonly run: () => void
 }
 
+export interface Transactions {
+  /**
+   * Runs `run` inside the next transaction, and tells its result once the transaction is durable. `run` must check before it writes,
+   * because a failure that it returns rolls nothing back. `broken` converts a fault of the whole transaction to a failure of this write.
+   */
+  readonly submit: <A, E>(
+    size: number,
+    run: () => Exit.Exit<A, E>,
+    broken: (fault: Fault) => E,
+    told: (exit: Exit.Exit<A, E>) => void
+  ) => void
+  /** As `submit`, for a fiber. */
+  readonly run: <A, E>(size: number, run: () => Exit.Exit<A, E>, broken: (fault: Fault) => E) => Effect.Effect<A, E>
+}
+
 /** `transact` runs one transaction or throws a {@link Fault}; `onEnd` is called after each. */
 export const make = Effect.fnUntraced(function* (filename: string, transact: (body: () => void) => void, onEnd = () => {}) {
   const commit = yield* GroupCommit.makeSubmit({
@@ -33,19 +48,24 @@ export const make = Effect.fnUntraced(function* (filename: string, transact: (bo
     count: COUNT,
     size: ({ size }) => size
   })
-  /**
-   * Runs `run` inside the next transaction, and returns its result once the transaction is durable. `run` must check before it writes,
-   * because a failure that it returns rolls nothing back. `broken` converts a fault of the whole transaction to a failure of this write.
-   */
-  return <A, E>(size: number, run: () => Exit.Exit<A, E>, broken: (fault: Fault) => E): Effect.Effect<A, E> =>
-    Effect.callback((resume) => {
-      let exit: Exit.Exit<A, E> = Exit.die("not run")
-      const write = {
-        size,
-        run: () => {
-          exit = run()
-        }
+  const submit: Transactions["submit"] = <A, E>(
+    size: number,
+    run: () => Exit.Exit<A, E>,
+    broken: (fault: Fault) => E,
+    told: (exit: Exit.Exit<A, E>) => void
+  ) => {
+    let exit: Exit.Exit<A, E> = Exit.die("not run")
+    const write = {
+      size,
+      run: () => {
+        exit = run()
       }
-      commit(write, (committed) => resume(Exit.isSuccess(committed) ? exit : Exit.failCause(Cause.map(committed.cause, broken))))
-    })
+    }
+    commit(write, (committed) => told(Exit.isSuccess(committed) ? exit : Exit.failCause(Cause.map(committed.cause, broken))))
+  }
+  const transactions: Transactions = {
+    submit,
+    run: (size, run, broken) => Effect.callback((resume) => submit(size, run, broken, resume))
+  }
+  return transactions
 })

@@ -22,6 +22,7 @@ import * as OperationRoute from "./OperationRoute.ts"
 import { RESPONSE_HEADERS } from "./openapi/Headers.ts"
 import * as OperatorRoutes from "./operator/OperatorRoutes.ts"
 import type { Readiness } from "./Readiness.ts"
+import * as RequestContext from "./RequestContext.ts"
 import * as RequestMiddleware from "./RequestMiddleware.ts"
 import * as SystemRoutes from "./SystemRoutes.ts"
 import * as PasskeyEndpoints from "./sessions/PasskeyEndpoints.ts"
@@ -63,6 +64,7 @@ export const layer = <G extends Groups>(
       const router = yield* HttpRouter.HttpRouter
       // Without the scope and the span of this layer, which would hide those of a request
       const services = Context.omit(Scope.Scope, Tracer.ParentSpan)(yield* Effect.context<Services<OperationsOf<G>>>())
+      yield* RequestContext.share(services)
       const routeOf = yield* OperationRoute.make(bodyLimit, services)
       const served = Object.values(groups).flatMap(({ operations, scope }) => operations.map((operation) => routeOf(operation, scope)))
       const system = yield* SystemRoutes.make(contract, operations, { docs, hooks, operator, sessions })

@@ -29,7 +29,9 @@ export const toNodeHandler = <Received extends IncomingMessage = IncomingMessage
     return request.modify({ url: urlOf(received), remoteAddress: Option.fromNullishOr(address(received)) })
   })
   // Requests end by themselves, or when the handler drains
-  const listener = Effect.runSync(NodeHttpServer.makeHandler(app, { scope: Scope.makeUnsafe() }))
+  const listening = NodeHttpServer.makeHandler(app, { scope: Scope.makeUnsafe() })
+  const { context } = handle
+  const listener = Effect.runSync(context === undefined ? listening : Effect.updateContext(listening, () => context))
   return (incoming, outgoing) => {
     // An `error` event without a listener would end the process; the connection is gone by then
     outgoing.on("error", () => {})

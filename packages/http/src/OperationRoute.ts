@@ -1,7 +1,7 @@
 /** The route of an operation: size, key, rate, input, scope, then the billed call. Without that call, nothing is held or written. */
 
 import { type ApiKey, Charge, Credits, Money, type Operation } from "@millrace/core"
-import { type Context, Effect, Result } from "effect"
+import { Context, Effect, Result } from "effect"
 import { HttpMethod, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import * as Access from "./Access.ts"
 import * as ApiPaths from "./ApiPaths.ts"
@@ -14,6 +14,7 @@ import * as Input from "./OperationInput.ts"
 import { problemOf, responseOf } from "./Problem.ts"
 import { InsufficientScope, InvalidRequest, MethodNotAllowed } from "./Refusal.ts"
 import * as Body from "./RequestBody.ts"
+import * as RequestContext from "./RequestContext.ts"
 
 /** Seconds after which a client may ask for a job that was just accepted. */
 const POLL_AFTER = 1
@@ -21,23 +22,27 @@ const POLL_AFTER = 1
 /** `bodyLimit` in bytes; `services` of the operations. */
 export const make = Effect.fnUntraced(function* <R>(bodyLimit: number, services: Context.Context<R>) {
   const money = yield* Money.Current
+  const inServices = RequestContext.within(services)
   const dependencies: Dependencies = { bodyLimit, charge: yield* Charge.Charge, access: yield* Access.make }
 
   /** `scope` is undefined where callers need no key. */
   return (operation: Servable, scope: ApiKey.Scope | undefined): HttpRouter.Route<never, never> => {
     const served = describe(operation, scope)
-    const handler = Effect.gen(function* () {
-      const exchange = yield* CurrentExchange
+    const handler = Effect.withFiber(({ context }) => {
+      const sent = sentIn(context as Context.Context<SentServices>)
+      const { exchange } = sent
       exchange.route = served.path
-      const request = yield* HttpServerRequest.HttpServerRequest
-      const answered = yield* Effect.catch(answer(dependencies, served, request, exchange), (failure) => {
+      const answered = Effect.catch(answer(dependencies, served, sent), (failure) => {
         if (failure._tag === "TrialUsedUp") exchange.trialRemaining = 0
         return Effect.succeed(responseOf(problemOf(failure, money), exchange.id))
       })
-      const { trialRemaining } = exchange
-      return trialRemaining === undefined ? answered : HttpServerResponse.setHeader(answered, "x-trial-remaining", String(trialRemaining))
+      return Effect.map(answered, (response) =>
+        exchange.trialRemaining === undefined
+          ? response
+          : HttpServerResponse.setHeader(response, "x-trial-remaining", String(exchange.trialRemaining))
+      )
     })
-    return HttpRouter.route(operation.route.method, served.path, Effect.provideContext(handler, services))
+    return HttpRouter.route(operation.route.method, served.path, inServices(handler))
   }
 })
 
@@ -60,35 +65,60 @@ type Served = ReturnType<typeof describe>
 
 type Request = HttpServerRequest.HttpServerRequest
 
-const answer = Effect.fnUntraced(function* (dependencies: Dependencies, served: Served, request: Request, exchange: Exchange) {
+/** A request, and what the router and the middleware found out about it. */
+interface Sent {
+  readonly request: Request
+  readonly exchange: Exchange
+  readonly params: Input.Sent["params"]
+  readonly query: Input.Sent["query"]
+}
+
+type SentServices = Request | HttpRouter.RouteContext | HttpServerRequest.ParsedSearchParams
+
+const sentIn = (context: Context.Context<SentServices>): Sent => ({
+  request: Context.get(context, HttpServerRequest.HttpServerRequest),
+  exchange: Context.get(context, CurrentExchange),
+  params: Context.get(context, HttpRouter.RouteContext).params,
+  query: Context.get(context, HttpServerRequest.ParsedSearchParams)
+})
+
+const answer = Effect.fnUntraced(function* (dependencies: Dependencies, served: Served, sent: Sent) {
   const { operation, scope } = served
+  const { exchange, request } = sent
   // HEAD would be charged like the call
   if (request.method !== operation.route.method) return yield* new MethodNotAllowed({ allow: [operation.route.method] })
   yield* Body.checkLength(request, dependencies.bodyLimit)
-  const caller = yield* admit(dependencies.access, scope, request, exchange)
-  const { headers, input, text } = yield* inputOf(served, request, dependencies.bodyLimit)
+  const caller = scope === undefined ? undefined : yield* dependencies.access.authenticate(request)
+  yield* admit(dependencies.access, caller, request, exchange)
+  const body = HttpMethod.hasBody(operation.route.method) ? yield* Body.read(request, dependencies.bodyLimit) : undefined
+  const { headers, input } = yield* Effect.fromResult(inputOf(served, sent, body))
   if (caller !== undefined && scope !== undefined && !caller.scopes.includes(scope)) return yield* new InsufficientScope({ scope })
-  const { idempotencyKey, maxCost, wait } = headers
   const reply = yield* caller === undefined
     ? dependencies.charge.runPublic(operation, input.value, exchange.id)
-    : dependencies.charge.run(operation, input.value, {
-        accountId: caller.accountId,
-        requestId: exchange.id,
-        credential: credentialOf(caller),
-        ...(wait === undefined ? {} : { wait }),
-        ...(idempotencyKey === undefined
-          ? {}
-          : { idempotency: { key: idempotencyKey, request: `${request.method} ${request.url}\n${text}` } }),
-        ...(maxCost === undefined ? {} : { maxCost })
-      })
+    : dependencies.charge.run(operation, input.value, callerOf(caller, headers, sent, body?.text ?? ""))
   if (reply.billed !== undefined) exchange.trialRemaining = reply.billed.trialRemaining
-  if (reply.file !== undefined) {
-    exchange.charged = chargedOf(reply)
-    return yield* FileResponse.respond(request, reply.file)
-  }
+  exchange.charged = chargedOf(reply)
+  if (reply.file !== undefined) return yield* FileResponse.respond(request, reply.file)
+  const { wait } = headers
+  if (!mayWait(operation, reply)) return success(served, request, exchange, input.echo, { reply, isPending: false, waited: undefined })
   const answered = yield* awaitJob(dependencies.charge, operation, reply, caller?.accountId, wait)
   exchange.charged = chargedOf(answered.reply)
   return success(served, request, exchange, input.echo, answered)
+})
+
+/** The caller of the billed call. `text`: the body. */
+const callerOf = (
+  caller: Access.Caller,
+  { idempotencyKey, maxCost, wait }: CallHeaders.CallHeaders,
+  { exchange, request }: Sent,
+  text: string
+): Charge.Caller => ({
+  accountId: caller.accountId,
+  requestId: exchange.id,
+  credential: credentialOf(caller),
+  ...(wait === undefined ? {} : { wait }),
+  ...(idempotencyKey === undefined ? {} : { idempotency: { key: idempotencyKey, request: `${request.method} ${request.url}\n${text}` } }),
+  ...(maxCost === undefined ? {} : { maxCost })
 })
 
 const credentialOf = (caller: Access.Caller): Operation.Credential => {
@@ -96,26 +126,23 @@ const credentialOf = (caller: Access.Caller): Operation.Credential => {
   return { scopes, expiresAt, ...("keyId" in caller ? { keyId: caller.keyId } : {}) }
 }
 
-/** Authenticates the caller, where the operation needs one, and counts the call against its rate. */
-const admit = Effect.fnUntraced(function* (access: Access.Access, scope: ApiKey.Scope | undefined, request: Request, exchange: Exchange) {
-  const caller = scope === undefined ? undefined : yield* access.authenticate(request)
+/** Counts the call against the rate of its account, or of its client where the operation needs no account. */
+const admit = (access: Access.Access, caller: Access.Caller | undefined, request: Request, exchange: Exchange) => {
   exchange.accountId = caller?.accountId
   exchange.trialRemaining = caller?.trialRemaining
-  exchange.rate = yield* caller === undefined ? access.admitClient(request) : access.admit(caller.accountId)
-  return caller
-})
+  return Effect.map(caller === undefined ? access.admitClient(request) : access.admit(caller.accountId), (rate) => {
+    exchange.rate = rate
+  })
+}
 
-/** The input of a call and the headers about it, with all that is wrong with either in one failure. `text` is the body. */
-const inputOf = Effect.fnUntraced(function* ({ decode, operation }: Served, request: Request, bodyLimit: number) {
-  const body = HttpMethod.hasBody(operation.route.method) ? yield* Body.read(request, bodyLimit) : undefined
-  const { params } = yield* HttpRouter.RouteContext
-  const query = yield* HttpServerRequest.ParsedSearchParams
+/** The input of a call and the headers about it, with all that is wrong with either in one failure. */
+const inputOf = ({ decode }: Served, { params, query, request }: Sent, body: Body.Body | undefined) => {
   const input = decode({ params, query, body: body?.json })
   const headers = CallHeaders.parse(request.headers)
-  if (Result.isFailure(input) || Result.isFailure(headers))
-    return yield* new InvalidRequest({ issues: [...issuesOf(input), ...issuesOf(headers)] })
-  return { input: input.success, headers: headers.success, text: body?.text ?? "" }
-})
+  return Result.isFailure(input) || Result.isFailure(headers)
+    ? Result.fail(new InvalidRequest({ issues: [...issuesOf(input), ...issuesOf(headers)] }))
+    : Result.succeed({ input: input.success, headers: headers.success })
+}
 
 interface Answered {
   readonly reply: Charge.Reply
@@ -123,6 +150,10 @@ interface Answered {
   /** The seconds that the answer could wait; undefined where it did not wait. */
   readonly waited: number | undefined
 }
+
+/** Whether the reply is not final, or a call that may have waited. */
+const mayWait = (operation: Servable, { job, retryAfter }: Charge.Reply): boolean =>
+  job !== undefined || retryAfter !== undefined || (operation._tag === "Call" && operation.waits === true)
 
 /** The reply to answer. A caller that prefers to wait gets the job's reply once the job has ended. A replay is answered as it was. */
 const awaitJob = Effect.fnUntraced(function* (

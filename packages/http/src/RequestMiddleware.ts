@@ -9,6 +9,7 @@ import { HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/h
 import { CurrentExchange, type Exchange } from "./Exchange.ts"
 import { type Failure, problemOf, rateLimitHeaders, responseOf } from "./Problem.ts"
 import { BodyUnreadable, Defect, MethodNotAllowed, RouteNotFound, ShuttingDown } from "./Refusal.ts"
+import * as RequestContext from "./RequestContext.ts"
 import * as RequestMetrics from "./RequestMetrics.ts"
 import * as RequestSpan from "./RequestSpan.ts"
 
@@ -38,29 +39,27 @@ export const make = <R>(places: ReadonlyArray<Place>, context: Context.Context<R
     const measure = yield* RequestMetrics.make
     const routes = routesByPath(places)
     const traced = tracedIn(context)
+    const inContext = RequestContext.within(context)
 
     return (app: App): Effect.Effect<Response, Types.unhandled, HttpServerRequest.HttpServerRequest> =>
-      Effect.gen(function* () {
-        const request = yield* HttpServerRequest.HttpServerRequest
-        const isClosing = yield* Closing
-        const correlationId = correlationIdOf(request)
-        const exchange: Exchange = { id: ids.uuid(), startedAt: clock.currentTimeMillisUnsafe(), correlationId }
+      Effect.withFiber((fiber) => {
+        const request = Context.get(fiber.context as Context.Context<Request>, HttpServerRequest.HttpServerRequest)
+        const isClosing = Context.get(fiber.context, Closing)
+        const exchange: Exchange = { id: ids.uuid(), startedAt: clock.currentTimeMillisUnsafe(), correlationId: correlationIdOf(request) }
         const measured = measure(request)
+        const recover = (cause: Cause.Cause<unknown>): Effect.Effect<Response, Types.unhandled> =>
+          inContext(recovered(cause, exchange, request, routes))
         const answered = isClosing()
           ? Effect.succeed(responseOf(problemOf(new ShuttingDown()), exchange.id))
-          : app.pipe(
-              Effect.provideService(CurrentExchange, exchange),
-              Effect.catchCause(
-                (cause): Effect.Effect<Response, Types.unhandled> =>
-                  Effect.provideContext(recovered(cause, exchange, request, routes), context)
-              )
-            )
+          : Effect.catchCause(Effect.provideService(app, CurrentExchange, exchange), recover)
         const logged = Effect.tap(answered, ({ status }) =>
-          Effect.provideContext(log(exchange, request.method, status, clock.currentTimeMillisUnsafe()), context)
+          inContext(log(exchange, request.method, status, clock.currentTimeMillisUnsafe()))
         )
-        const response = yield* traced(RequestSpan.around(logged, request, exchange.id, () => routeOf(request, routes)))
-        measured(exchange.route, response.status)
-        return HttpServerResponse.setHeaders(response, { ...sharedHeaders(exchange, isClosing()), ...response.headers })
+        const response = traced(RequestSpan.around(logged, request, exchange.id, () => routeOf(request, routes)))
+        return Effect.map(response, (response) => {
+          measured(exchange.route, response.status)
+          return HttpServerResponse.setHeaders(response, { ...sharedHeaders(exchange, isClosing()), ...response.headers })
+        })
       })
   })
 

@@ -1,6 +1,7 @@
 /** The routes as one function from a web `Request` to a web `Response`, for whatever server a host has. */
 import { Context, type Duration, Effect, Exit, Fiber, Layer, Option, Scope } from "effect"
 import { HttpEffect, HttpMiddleware, HttpRouter, HttpServerRequest, type HttpServerResponse } from "effect/http"
+import * as RequestContext from "./RequestContext.ts"
 import { Closing } from "./RequestMiddleware.ts"
 
 /** Facts about the client that a `Request` does not contain. */
@@ -19,6 +20,8 @@ export interface Handle {
   (request: Request, peer?: Peer): Promise<Response>
   /** The same routes for servers that run effects, so that `toNodeHandler` needs no web `Request` and no web `Response`. */
   readonly app?: App
+  /** The context in which `app` runs. */
+  readonly context?: Context.Context<never>
 }
 
 export interface WebHandler {
@@ -42,22 +45,29 @@ const PeerAddress = Context.Reference<string | undefined>("@millrace/http/PeerAd
 export const make = <E, R>(
   routes: Layer.Layer<never, E, R | HttpRouter.HttpRouter>,
   { drainWithin = "30 seconds" }: Options = {}
-): Effect.Effect<WebHandler & { readonly handle: { readonly app: App } }, E, Exclude<R, HttpRouter.HttpRouter> | Scope.Scope> =>
+): Effect.Effect<
+  WebHandler & { readonly handle: Required<Pick<Handle, "app" | "context">> },
+  E,
+  Exclude<R, HttpRouter.HttpRouter> | Scope.Scope
+> =>
   Effect.gen(function* () {
+    const sharing = new RequestContext.Sharing()
     const router = yield* Layer.build(Layer.provideMerge(routes, HttpRouter.layer)).pipe(
       Effect.provideService(HttpRouter.RouterConfig, routerConfig),
+      Effect.provideService(RequestContext.CurrentSharing, sharing),
       Effect.map(Context.get(HttpRouter.HttpRouter))
     )
     const running = runningRequests()
-    const context = (yield* Effect.context<never>()).pipe(
+    const around = (yield* Effect.context<never>()).pipe(
       Context.add(Closing, running.isClosing),
       // The edge traces requests: the spans of Effect's own server show whole paths and queries
       Context.add(HttpMiddleware.TracerDisabledWhen, () => true)
     )
+    const context = RequestContext.make(around, sharing)
     const app = running.tracked(router.asHttpEffect())
     const drain = running.drain(drainWithin)
     yield* Effect.addFinalizer(() => Effect.interruptible(drain))
-    return { handle: Object.assign(webHandle(app, context), { app: Effect.provideContext(app, context) }), drain }
+    return { handle: Object.assign(webHandle(app, context), { app, context }), drain }
   })
 
 /** Counts the running requests, so that a handler can close once they have ended. */
@@ -126,7 +136,7 @@ export const fromLayer = <E>(routes: Layer.Layer<never, E, HttpRouter.HttpRouter
   let disposed: Promise<void> | undefined
   const app = Effect.flatMap(
     Effect.promise(() => made),
-    ({ handle }) => handle.app
+    ({ handle }) => Effect.provideContext(handle.app, handle.context)
   )
   return {
     handle: Object.assign(async (request: Request, peer?: Peer) => (await made).handle(request, peer), { app }),

@@ -206,19 +206,22 @@ const make = Effect.gen(function* () {
       ? Effect.succeed(null)
       : Effect.catchTag(vault.open(ofAccount(accountId), PURPOSE, sealedLabel), "SubjectDestroyed", () => Effect.succeed(null))
 
-  const authenticate: KeyRing["Service"]["authenticate"] = Effect.fnUntraced(function* (text) {
+  const authenticate: KeyRing["Service"]["authenticate"] = (text) => {
     const parts = text === undefined ? undefined : ApiKey.parse(text)
-    if (parts === undefined) return yield* UNAUTHORIZED
+    if (parts === undefined) return UNAUTHORIZED
     const { keyId, secret } = parts
-    const { state: key, at } = yield* keys.read(keyId)
-    if (!ApiKey.admits(key, secret, at)) return yield* UNAUTHORIZED
-    const { accountId, expiresAt, scopes } = key
-    const account = yield* ledger.read(accountId)
-    const { status } = account.state
-    if (status === "closed" || status === "absent") return yield* UNAUTHORIZED
-    const trial = ledger.trialOf(account)
-    return { accountId, keyId, scopes, expiresAt, ...(trial === undefined ? {} : { trialRemaining: trial.remaining }) }
-  })
+    return Effect.flatMap(keys.read(keyId), ({ state: key, at }) => {
+      if (!ApiKey.admits(key, secret, at)) return UNAUTHORIZED
+      const { accountId, expiresAt, scopes } = key
+      return Effect.flatMap(ledger.read(accountId), (account) => {
+        const { status } = account.state
+        if (status === "closed" || status === "absent") return UNAUTHORIZED
+        const trial = ledger.trialOf(account)
+        const caller = { accountId, keyId, scopes, expiresAt }
+        return Effect.succeed(trial === undefined ? caller : { ...caller, trialRemaining: trial.remaining })
+      })
+    })
+  }
 
   return KeyRing.of({ issue, revoke, rotate, list, authenticate, refused: keys.refused, listStatus: listing.status })
 })

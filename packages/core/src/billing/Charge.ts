@@ -18,7 +18,7 @@ import * as Reason from "../work/Reason.ts"
 import type { CallInDoubt, CallsInDoubt } from "./CallsInDoubt.ts"
 import * as Accept from "./charge/Accept.ts"
 import * as Amends from "./charge/Amends.ts"
-import type { Call, Caller, ChargeError, Reply } from "./charge/Call.ts"
+import type { Call, Caller, ChargeError, Held, Key, Reply } from "./charge/Call.ts"
 import * as Free from "./charge/Free.ts"
 import * as Hold from "./charge/Hold.ts"
 import * as Quote from "./charge/Quote.ts"
@@ -26,7 +26,7 @@ import * as Recover from "./charge/Recover.ts"
 import * as Replay from "./charge/Replay.ts"
 import * as Services from "./charge/Services.ts"
 import * as Settle from "./charge/Settle.ts"
-import { work } from "./charge/Work.ts"
+import { type Delivered, work } from "./charge/Work.ts"
 import type { PriceBook } from "./PricePlan.ts"
 import type { Replies } from "./Replies.ts"
 
@@ -83,23 +83,42 @@ export class Charge extends Context.Service<Charge, Effect.Success<ReturnType<ty
 /** Types an operation by its errors and services. */
 const typed = <Op extends Any>(operation: Op) => operation as Any<ErrorOf<Op>, ServicesOf<Op>>
 
-/** Looks up the idempotency key before any check, so that a finished call is replayed whatever has changed since. */
-const run = Effect.fnUntraced(function* <E extends OperationError, R>(
+const run = <E extends OperationError, R>(
   services: Services.Services,
   operation: Any<E, R>,
   input: unknown,
   caller: Caller
+): Effect.Effect<Reply, E | ChargeError, R> =>
+  caller.idempotency === undefined
+    ? fresh(services, operation, input, caller, undefined)
+    : keyed(services, operation, input, caller, caller.idempotency)
+
+/** Looks up the idempotency key before any check, so that a finished call is replayed whatever has changed since. */
+const keyed = Effect.fnUntraced(function* <E extends OperationError, R>(
+  services: Services.Services,
+  operation: Any<E, R>,
+  input: unknown,
+  caller: Caller,
+  idempotency: NonNullable<Caller["idempotency"]>
 ): Effect.fn.Return<Reply, E | ChargeError, R> {
-  const key = caller.idempotency && (yield* Replay.keyOf(services, caller, caller.idempotency))
-  const replayed = key && (yield* Replay.find(services, { operation, input, ...caller }, key))
-  if (replayed !== undefined) return replayed.reply
-  const quoted = Quote.quote(services, operation, input, caller, key)
-  return yield* guarded(
+  const key = yield* Replay.keyOf(services, caller, idempotency)
+  const replayed = yield* Replay.find(services, { operation, input, ...caller }, key)
+  return replayed === undefined ? yield* fresh(services, operation, input, caller, key) : replayed.reply
+})
+
+/** A call that is no replay. */
+const fresh = <E extends OperationError, R>(
+  services: Services.Services,
+  operation: Any<E, R>,
+  input: unknown,
+  caller: Caller,
+  key: Key | undefined
+): Effect.Effect<Reply, E | ChargeError, R> =>
+  guarded(
     services,
     operation,
-    Effect.flatMap(quoted, (call) => charge(services, call))
+    Effect.flatMap(Quote.quote(services, operation, input, caller, key), (call) => charge(services, call))
   )
-})
 
 /** Fails at once while the circuit of the operation's upstream is open. */
 const guarded = <A, E, R>({ breaker }: Pick<Services.Services, "breaker">, { key, local }: Any, call: Effect.Effect<A, E, R>) =>
@@ -111,15 +130,24 @@ const charge = <E extends OperationError, R>(services: Services.Services, call: 
   if (operation._tag === "Job") return Accept.call(services, call, operation)
   if (call.cost === 0) return Free.call(services, call, operation)
   return Effect.uninterruptibleMask((restore) =>
-    Effect.gen(function* () {
-      const held = yield* Hold.make(services, call)
-      if (held._tag === "Replayed") return held.reply
-      const done = yield* Amends.onFailure(services, call, restore(work(services, operation, input, call)))
-      if (call.key !== undefined)
-        yield* Effect.tapCause(Replay.keepOrYield(services, held, done), () => Amends.release(services, call, "service_error"))
-      return yield* Settle.charge(services, held, done)
+    Effect.flatMap(Hold.make(services, call), (held) => {
+      if (held._tag === "Replayed") return Effect.succeed(held.reply)
+      const done = Amends.onFailure(services, call, restore(work(services, operation, input, call)))
+      return Effect.flatMap(done, (done) => settled(services, held, done))
     })
   )
+}
+
+/** Keeps the reply of a call with a key, then settles. */
+const settled = <E extends OperationError, R>(
+  services: Services.Services,
+  held: Held<E, R>,
+  done: Delivered
+): Effect.Effect<Reply, E | ChargeError, R> => {
+  const settle = Settle.charge(services, held, done)
+  if (held.call.key === undefined) return settle
+  const kept = Effect.tapCause(Replay.keepOrYield(services, held, done), () => Amends.release(services, held.call, "service_error"))
+  return Effect.andThen(kept, settle)
 }
 
 const runPublic = Effect.fnUntraced(function* <E extends OperationError, R>(

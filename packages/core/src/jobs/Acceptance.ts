@@ -43,7 +43,7 @@ export const prepare = <Op extends AnyJob>(
     }
     const view = viewer(operation.family)(jobs, jobId, { job: Job.accepted(accept, now), at: now })
     return {
-      done: yield* encode(operation, { data: operation.created(view) }),
+      done: yield* encode(operation.key, operation.success, { data: operation.created(view) }),
       accept: Effect.asVoid(jobs.execute(jobId, Job.accept(accept), { $correlationId: requestId }))
     }
   })
@@ -60,6 +60,6 @@ export const answer = (
   Effect.gen(function* () {
     if (within !== undefined) yield* jobs.wait(jobId, within)
     const view = viewer(operation.family)(jobs, jobId, yield* jobs.find(accountId, operation.family, jobId))
-    const { data } = yield* encode(operation, { data: operation.created(view) })
+    const { data } = yield* encode(operation.key, operation.success, { data: operation.created(view) })
     return { data, ended: !isOpen(view) }
   })

@@ -59,7 +59,7 @@ export const work = <E extends OperationError, R>(
         return outcome
       }
     )
-    const performed = perform({ key: operation.key, timeout: operation.timeout, success: family.result, work: ran })
+    const performed = perform(operation, family.result, ran)
     const done = yield* Effect.mapError(performed, (error) => Reason.withoutInput(error, input))
     return { done, artifacts }
   })

@@ -104,6 +104,8 @@ export const balanceOf = (accountId: string, account: Account, at: Timestamp): B
 
 const lifetimeOf = Schema.decodeSync(AdjustmentLifetime)
 
+const describe = () => ({ name: "ledger execute" })
+
 const make = Effect.fnUntraced(function* ({
   adjustmentLifetime: lifetime = Decisions.ADJUSTMENT_LIFETIME,
   trial = true,
@@ -117,14 +119,12 @@ const make = Effect.fnUntraced(function* ({
     Effect.provideService(EventStore.EventStore, store)
   )
   yield* Metrics.unsavedStreams(() => accounts.unsaved().length)
+  const counted = (committed: Committed): Committed => {
+    for (const event of committed.events) countMoved(count, event)
+    return committed
+  }
   const execute: Ledger["Service"]["execute"] = (accountId, decision, metadata) =>
-    spanned(
-      Effect.map(accounts.execute(accountId, decision, metadata), (committed) => {
-        for (const event of committed.events) countMoved(count, event)
-        return committed
-      }),
-      () => ({ name: "ledger execute" })
-    )
+    spanned(Effect.map(accounts.execute(accountId, decision, metadata), counted), describe)
   return Ledger.of({
     ...accounts,
     execute,
@@ -156,20 +156,19 @@ const measuredStore = Effect.gen(function* () {
   const clock = yield* Clock.Clock
   const time = yield* Metrics.timeAppends
   let failedAt: Timestamp | undefined
-  const append: Store["append"] = (stream, expected, events) =>
-    Effect.suspend(() => {
-      const measured = time()
-      return Effect.onExitPrimitive(store.append(stream, expected, events), (exit) => {
-        if (Exit.isSuccess(exit)) failedAt = undefined
-        else if (isOfTheStore(exit.cause)) failedAt = clock.currentTimeMillisUnsafe()
-        return measured(exit)
-      })
-    })
+  const append = EventStore.observeAppend(store.append, () => {
+    const measured = time()
+    return (exit) => {
+      if (Exit.isSuccess(exit)) failedAt = undefined
+      else if (isOfTheStore(exit.cause)) failedAt = clock.currentTimeMillisUnsafe()
+      measured(exit)
+    }
+  })
   return { store: { ...store, append }, appendFailedAt: () => failedAt }
 })
 
 /** Whether the store failed to write. A wrong clock of this host and a conflict with another writer are not failures of the store. */
-const isOfTheStore = ({ reasons }: Cause.Cause<Effect.Error<ReturnType<Store["append"]>>>): boolean =>
+const isOfTheStore = ({ reasons }: Cause.Cause<EventStore.AppendFailure>): boolean =>
   reasons.some(
     (reason) =>
       reason._tag === "Fail" &&

@@ -6,14 +6,11 @@ import type { Outcome } from "./CallOperation.ts"
 import { CircuitBreaker } from "./CircuitBreaker.ts"
 import { type OperationError, OperationFailed, UpstreamUnavailable } from "./OperationError.ts"
 
-/** The work of an operation, with its limits. */
-export interface Task<A, E, R> {
+/** What limits the work of an operation. */
+export interface Task {
   readonly key: string
   readonly timeout: Duration.Input
   readonly local?: true
-  /** The schema of the result. */
-  readonly success: Schema.Codec<A, unknown>
-  readonly work: Effect.Effect<Outcome<A>, E, R>
 }
 
 /** The result of the work, with its data as JSON text. */
@@ -21,8 +18,11 @@ export interface Done extends Omit<Outcome<unknown>, "data"> {
   readonly data: string
 }
 
+/** Runs work whose result has the schema `success`. */
 export type Perform = <A, E extends OperationError | OperationFailed, R>(
-  task: Task<A, E, R>
+  task: Task,
+  success: Schema.Codec<A, unknown>,
+  work: Effect.Effect<Outcome<A>, E, R>
 ) => Effect.Effect<Done, E | UpstreamUnavailable | OperationFailed, R>
 
 /** Returns the function that runs work. */
@@ -30,21 +30,20 @@ export const make: Effect.Effect<Perform, never, CircuitBreaker> = Effect.gen(fu
   const breaker = yield* CircuitBreaker
   const time = yield* Metrics.timeUpstreams
   const spanned = yield* Spans.spanner
-  return (task) => {
-    const upstream = upstreamOf(task.key)
-    const work = Effect.suspend(() => {
+  return (task, success, work) => {
+    const { key, timeout } = task
+    const upstream = upstreamOf(key)
+    const timed = Effect.suspend(() => {
       const ended = time()
-      return task.work.pipe(
-        Effect.timeoutOrElse({ duration: task.timeout, orElse: () => Effect.fail(tookTooLong(upstream, task.timeout)) }),
-        Effect.flatMap((outcome) => encode(task, outcome)),
-        Effect.onExit((exit) => {
-          ended(upstream, exit)
-          const result = task.local === true ? undefined : upstreamResult(exit)
-          return result === undefined ? Effect.void : breaker.record(upstream, result)
-        })
-      )
+      const inTime = Effect.timeoutOrElse(work, { duration: timeout, orElse: () => Effect.fail(tookTooLong(upstream, timeout)) })
+      const encoded = Effect.flatMap(inTime, (outcome) => encode(key, success, outcome))
+      return Effect.onExitPrimitive(encoded, (exit) => {
+        ended(upstream, exit)
+        const result = task.local === true ? undefined : upstreamResult(exit)
+        return result === undefined ? undefined : breaker.record(upstream, result)
+      })
     })
-    return spanned(work, () => ({ name: `upstream ${upstream}`, attributes: { "millrace.upstream": upstream } }))
+    return spanned(timed, () => ({ name: `upstream ${upstream}`, attributes: { "millrace.upstream": upstream } }))
   }
 })
 
@@ -72,23 +71,22 @@ const encoderOf = Function.memoize((schema: Schema.Codec<unknown, unknown>) => S
 /**
  * Encodes the result as JSON text, which is answered, stored and hashed. A result that does not match its schema is a bug of the operation.
  */
-export const encode = <A>(
-  { key, success }: { readonly key: string; readonly success: Schema.Codec<A, unknown> },
-  outcome: Outcome<A>
-): Effect.Effect<Done, OperationFailed> =>
-  Effect.try({
-    try: () => {
-      const { cache, data, page, quantity, retryAfter } = outcome
-      return {
-        data: JSON.stringify(encoderOf(success)(data)),
-        ...(quantity === undefined ? {} : { quantity }),
-        ...(retryAfter === undefined ? {} : { retryAfter }),
-        ...(page === undefined ? {} : { page }),
-        ...(cache === undefined ? {} : { cache })
-      }
-    },
-    catch: (error) => new OperationFailed({ operation: key, reason: `its result does not match its schema: ${String(error)}` })
-  })
+export const encode = <A>(key: string, success: Schema.Codec<A, unknown>, outcome: Outcome<A>): Effect.Effect<Done, OperationFailed> => {
+  const { cache, page, quantity, retryAfter } = outcome
+  try {
+    const data = JSON.stringify(encoderOf(success)(outcome.data))
+    if (cache === undefined && page === undefined && quantity === undefined && retryAfter === undefined) return Effect.succeed({ data })
+    return Effect.succeed({
+      data,
+      ...(quantity === undefined ? {} : { quantity }),
+      ...(retryAfter === undefined ? {} : { retryAfter }),
+      ...(page === undefined ? {} : { page }),
+      ...(cache === undefined ? {} : { cache })
+    })
+  } catch (error) {
+    return Effect.fail(new OperationFailed({ operation: key, reason: `its result does not match its schema: ${String(error)}` }))
+  }
+}
 
 /** What a call says of its upstream. `NotFound` and `InvalidInput` are successes; a bug or an interruption says nothing. */
 const upstreamResult = (exit: Exit.Exit<unknown, OperationError | OperationFailed>): "success" | "failure" | undefined => {

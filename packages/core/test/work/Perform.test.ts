@@ -10,8 +10,8 @@ const staysClosedAfter = (end: Effect.Effect<{ readonly data: string }, Operatio
   Effect.gen(function* () {
     const breaker = yield* CircuitBreaker
     const perform = yield* Perform.make
-    const task = { key: "test.ask", timeout: "30 seconds", success: Schema.String, work: end } as const
-    for (let n = 0; n < 10; n++) yield* Effect.exit(perform(task))
+    const task = { key: "test.ask", timeout: "30 seconds" } as const
+    for (let n = 0; n < 10; n++) yield* Effect.exit(perform(task, Schema.String, end))
     return yield* breaker.guard("test", Effect.succeed(true)).pipe(Effect.catch(() => Effect.succeed(false)))
   }).pipe(Effect.provide(CircuitBreaker.layer({ failures: 5 })), Effect.provide(TestClock.layer()), Effect.runPromise)
 

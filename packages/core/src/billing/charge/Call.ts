@@ -2,6 +2,7 @@
 import type { Aggregate, StateStore } from "@millrace/event-sourcing"
 import { Duration, Schema } from "effect"
 import * as Credits from "../../Credits.ts"
+import { idOf as jobIdOf } from "../../jobs/Job.ts"
 import type { Account } from "../../ledger/Account.ts"
 import * as Decisions from "../../ledger/Decisions.ts"
 import type { Committed, Ledger } from "../../ledger/Ledger.ts"
@@ -151,15 +152,12 @@ export const lifetimeOf = (operation: Any): number =>
   (operation._tag === "Job" ? ACCEPT_WITHIN : Duration.toMillis(operation.timeout)) + HOLD_MARGIN
 
 /** The command that holds the cost. A job's hold ends with the job; any other hold has an expiry. */
-export const reserveOf = (
-  { key, operation, priceVersion, quantity, requestId, reservationId, unitPrice }: Call,
-  adjustmentLifetime: number,
-  jobId: string
-): Decisions.Reserve => {
-  const priced = { operation: operation.key, quantity, priceVersion, unitPrice, adjustmentLifetime }
-  const hold = { reservationId, requestId, ...priced }
+export const reserveOf = (call: Call, ledger: Pick<Ledger["Service"], "adjustmentLifetime" | "hasTrial">): Decisions.Reserve => {
+  const { key, operation, priceVersion, quantity, requestId, reservationId, unitPrice } = call
+  const { adjustmentLifetime, hasTrial: trial } = ledger
+  const hold = { reservationId, requestId, operation: operation.key, quantity, priceVersion, unitPrice, adjustmentLifetime, trial }
   const keyed = key === undefined ? hold : { ...hold, key }
-  if (operation._tag === "Job") return { ...keyed, job: { jobId, acceptWithin: ACCEPT_WITHIN } }
+  if (operation._tag === "Job") return { ...keyed, job: { jobId: jobIdOf(reservationId), acceptWithin: ACCEPT_WITHIN } }
   const lifetime = lifetimeOf(operation)
   return isRecoverable(operation) ? { ...keyed, lifetime, recoverable: true } : { ...keyed, lifetime }
 }

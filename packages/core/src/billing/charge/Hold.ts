@@ -1,7 +1,6 @@
 /** Step 2: holds the cost of a call, or returns the reply of an earlier call under the same key. */
 import { Aggregate, StreamName } from "@millrace/event-sourcing"
-import { Effect } from "effect"
-import { idOf as jobIdOf } from "../../jobs/Job.ts"
+import { type Cause, Effect } from "effect"
 import { Account } from "../../ledger/Account.ts"
 import * as Decisions from "../../ledger/Decisions.ts"
 import type { OperationError } from "../../work/OperationError.ts"
@@ -18,22 +17,33 @@ type Reserved<E extends OperationError, R> = Effect.Effect<Held<E, R> | Replayed
 
 /** Reserves the cost. `lookups`: how often the key was looked up so far. */
 export const make = <E extends OperationError, R>(services: Needs, call: Call<E, R>, lookups = 1): Reserved<E, R> => {
-  const { accountId, operation, requestId, reservationId } = call
-  const priced = reserveOf(call, services.ledger.adjustmentLifetime, jobIdOf(reservationId))
-  const reserve = Decisions.reserve({ ...priced, trial: services.ledger.hasTrial })
-  return services.ledger.execute(accountId, reserve, { $correlationId: requestId }).pipe(
-    Effect.map((hold): Held<E, R> => ({ _tag: "Held", call, hold })),
-    Effect.catchTags({
-      AlreadySucceeded: () => replayed(services, call),
-      LookupStale: (): Reserved<E, R> => (lookups < LOOKUPS ? lookUpAgain(services, call, lookups) : Effect.fail(busy(accountId))),
-      // A reservation id is new for each attempt
-      AlreadyEnded: Effect.die,
-      // `JobUpkeep` releases the hold of a job that is never accepted
-      AppendInDoubt: (error) =>
-        Effect.andThen(operation._tag === "Job" ? Effect.void : Amends.correctInBackground(services, call), Effect.fail(error))
-    })
-  )
+  const { ledger } = services
+  const { accountId, requestId } = call
+  const reserve = Decisions.reserve(reserveOf(call, ledger))
+  return Effect.matchCauseEffect(ledger.execute(accountId, reserve, { $correlationId: requestId }), {
+    onSuccess: (hold) => Effect.succeed({ _tag: "Held", call, hold }),
+    // Only a call that is not held at once builds this effect
+    onFailure: (cause) => notHeld(services, call, cause, lookups)
+  })
 }
+
+type Refused = Decisions.ReserveRefusal | Aggregate.Failure
+
+const notHeld = <E extends OperationError, R>(
+  services: Needs,
+  call: Call<E, R>,
+  cause: Cause.Cause<Refused>,
+  lookups: number
+): Reserved<E, R> =>
+  Effect.catchTags(Effect.failCause(cause), {
+    AlreadySucceeded: () => replayed(services, call),
+    LookupStale: (): Reserved<E, R> => (lookups < LOOKUPS ? lookUpAgain(services, call, lookups) : Effect.fail(busy(call.accountId))),
+    // A reservation id is new for each attempt
+    AlreadyEnded: Effect.die,
+    // `JobUpkeep` releases the hold of a job that is never accepted
+    AppendInDoubt: (error) =>
+      Effect.andThen(call.operation._tag === "Job" ? Effect.void : Amends.correctInBackground(services, call), Effect.fail(error))
+  })
 
 /** The call succeeded between the lookup and the hold. */
 const replayed = Effect.fnUntraced(function* <E extends OperationError, R>(services: Needs, call: Call<E, R>) {

@@ -16,19 +16,48 @@ export const quote = <E extends OperationError, R>(
   input: unknown,
   caller: Caller,
   key: Key | undefined
-): Effect.Effect<Call<E, R>, E | ChargeError, R> =>
-  Effect.gen(function* () {
-    const { accountId, credential, maxCost, requestId, wait } = caller
-    yield* check(services, operation, input, caller)
-    const quantity = yield* quantityOf(operation, input)
-    const { version, unitPrice } = yield* services.prices.quote(operation.key)
-    const cost = Credits.of(quantity * unitPrice)
-    if (maxCost !== undefined && cost > maxCost) return yield* new CostExceedsLimit({ cost, limit: maxCost })
-    const reservationId = yield* newReservationId
-    const priced = { quantity, priceVersion: version, unitPrice, cost }
-    const asked = { ...(credential === undefined ? {} : { credential }), ...(wait === undefined ? {} : { wait }) }
-    return { operation, input, accountId, requestId, key, reservationId, ...priced, ...asked }
-  })
+): Effect.Effect<Call<E, R>, E | ChargeError, R> => {
+  const priced = Effect.suspend(() => priceOf(services, operation, input, caller))
+  return Effect.flatMap(Effect.andThen(check(services, operation, input, caller), priced), (price) =>
+    Effect.map(newReservationId, (reservationId) => callOf(operation, input, caller, key, reservationId, price))
+  )
+}
+
+interface Priced {
+  readonly quantity: number
+  readonly priceVersion: number
+  readonly unitPrice: Credits.Credits
+  readonly cost: Credits.Credits
+}
+
+/** The price in force, unless it is more than the caller allows. */
+const priceOf = (
+  { prices }: Pick<Services, "prices">,
+  operation: Any,
+  input: unknown,
+  { maxCost }: Caller
+): Effect.Effect<Priced, ChargeError> =>
+  Effect.flatMap(quantityOf(operation, input), (quantity) =>
+    Effect.flatMap(prices.quote(operation.key), ({ unitPrice, version }) => {
+      const cost = Credits.of(quantity * unitPrice)
+      return maxCost !== undefined && cost > maxCost
+        ? Effect.fail(new CostExceedsLimit({ cost, limit: maxCost }))
+        : Effect.succeed({ quantity, priceVersion: version, unitPrice, cost })
+    })
+  )
+
+const callOf = <E extends OperationError, R>(
+  operation: Any<E, R>,
+  input: unknown,
+  { accountId, credential, requestId, wait }: Caller,
+  key: Key | undefined,
+  reservationId: string,
+  { cost, priceVersion, quantity, unitPrice }: Priced
+): Call<E, R> => {
+  const call = { operation, input, accountId, requestId, key, reservationId, quantity, priceVersion, unitPrice, cost }
+  if (credential === undefined && wait === undefined) return call
+  return { ...call, ...(credential === undefined ? {} : { credential }), ...(wait === undefined ? {} : { wait }) }
+}
 
 /** Runs the operation's own check; for a job, also checks that the queue has room. */
 const check = <E extends OperationError, R>(

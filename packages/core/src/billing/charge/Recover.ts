@@ -34,7 +34,7 @@ export const recover = Effect.fnUntraced(function* <E extends OperationError, R>
 
   const outcome = yield* operation.recover(reservationId)
   if (outcome === undefined) return yield* release("abandoned")
-  const done = yield* Effect.catch(encode(operation, outcome), releaseAndDie)
+  const done = yield* Effect.catch(encode(operation.key, operation.success, outcome), releaseAndDie)
   if (keyHash !== undefined && fingerprint !== undefined)
     yield* replies.keep(accountId, keyHash, { reservationId, requestId, fingerprint, revision, data: done.data })
   const settle = ledger.execute(accountId, Decisions.settle(settleOf(reservationId, done)), metadata)

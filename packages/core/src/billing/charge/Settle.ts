@@ -4,7 +4,6 @@ import type { Aggregate } from "@millrace/event-sourcing"
 import { Effect, Schedule } from "effect"
 import * as Credits from "../../Credits.ts"
 import { newReservationId } from "../../Ids.ts"
-import { idOf as jobIdOf } from "../../jobs/Job.ts"
 import { outcome } from "../../ledger/Account.ts"
 import * as Decisions from "../../ledger/Decisions.ts"
 import type { Committed } from "../../ledger/Ledger.ts"
@@ -107,7 +106,8 @@ const chargeLate = Effect.fnUntraced(
     const call: Call = { ...before, key, reservationId: yield* newReservationId }
     const held: Held = { _tag: "Held", call, hold }
     yield* Replay.keep(needs, held, done)
-    const reserve = reserveOf(call, needs.ledger.adjustmentLifetime, jobIdOf(call.reservationId))
+    // Its slot of the trial was released: a late result is charged in credits
+    const reserve = { ...reserveOf(call, needs.ledger), trial: false }
     const settle = Decisions.settleLate(reserve, settleOf(before.reservationId, done))
     const committed = yield* needs.ledger.execute(accountId, settle, { $correlationId: requestId }).pipe(
       Effect.retry({ while: isTransient, ...TRY_AGAIN }),

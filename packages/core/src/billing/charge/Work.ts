@@ -17,13 +17,15 @@ export const work = <E extends OperationError, R>(
   { perform }: Pick<Services, "perform">,
   operation: AnyCall<E, R> | AnyFile<E, R>,
   input: unknown,
-  { accountId, credential, requestId, reservationId, wait }: Caller
+  call: Caller
 ): Effect.Effect<Delivered, E | UpstreamUnavailable | OperationFailed, R> => {
-  const asked = { ...(credential === undefined ? {} : { credential }), ...(wait === undefined ? {} : { wait }) }
-  const caller = { accountId, requestId, reservationId, ...asked }
-  const task = { key: operation.key, timeout: operation.timeout, ...(operation.local === undefined ? {} : { local: operation.local }) }
+  const caller = callerOf(call)
   if (operation._tag === "Call")
-    return perform({ ...task, success: operation.success, work: called(operation, "run", () => operation.run(input, caller)) })
+    return perform(
+      operation,
+      operation.success,
+      called(operation, "run", () => operation.run(input, caller))
+    )
   return Effect.suspend(() => {
     let file: Download | undefined
     const found = called(operation, "open", () => operation.open(input, caller))
@@ -31,6 +33,13 @@ export const work = <E extends OperationError, R>(
       file = download
       return { data: { content_type: download.contentType, size: download.size, tag: download.tag } }
     })
-    return Effect.map(perform({ ...task, success: FileInfo, work: opened }), (done) => (file === undefined ? done : { ...done, file }))
+    return Effect.map(perform(operation, FileInfo, opened), (done) => (file === undefined ? done : { ...done, file }))
   })
+}
+
+/** What the operation is told of its caller. */
+const callerOf = ({ accountId, credential, requestId, reservationId, wait }: Caller): Caller => {
+  const caller = { accountId, requestId, reservationId }
+  if (credential === undefined && wait === undefined) return caller
+  return { ...caller, ...(credential === undefined ? {} : { credential }), ...(wait === undefined ? {} : { wait }) }
 }
