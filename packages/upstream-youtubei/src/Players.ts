@@ -15,7 +15,7 @@ const KEPT = 4
 /** The part of a player that is kept, in characters: tens of thousands, usually. */
 const EXTRACT_LIMIT = 1_000_000
 
-/** Megabytes. The syntax tree of a player's script takes some 300. */
+/** Megabytes. The syntax tree of a script of 2.6 MB takes 260. */
 const MEMORY = { maxOldGenerationSizeMb: 768, maxYoungGenerationSizeMb: 64, stackSizeMb: 4 }
 
 const failed = (reason: string) => new UpstreamUnavailable({ upstream: UPSTREAM, reason, invalidReply: true })

@@ -209,6 +209,8 @@ export const download = Operation.make("video.download", {
   price: 1,
   cached: true,
   route: of("download"),
+  // A provider may have to read the platform's player first
+  timeout: "1 minute",
   success: Records.Download,
   configured: VideoSite.use(({ downloads }) => downloads),
   run: ({ id }) => VideoSite.use((site) => site.download(id)),

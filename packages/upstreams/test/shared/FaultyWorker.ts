@@ -1,7 +1,7 @@
 /** A worker's script that does as it is told: answers, dies, hangs, or answers something else. */
 import { BroadcastChannel, parentPort } from "node:worker_threads"
 
-export type Order = "throw" | "exit" | "loop" | "babble" | { readonly echo: string }
+export type Order = "throw" | "exit" | "loop" | "babble" | "environment" | { readonly echo: string }
 
 let answered = 0
 
@@ -14,6 +14,7 @@ parentPort?.on("message", (order: Order) => {
     for (;;);
   }
   answered += 1
+  if (order === "environment") return parentPort?.postMessage({ echo: Object.keys(process.env).join(), answered })
   parentPort?.postMessage({ echo: order.echo, answered })
 })
 

@@ -55,6 +55,16 @@ describe("a worker thread", () => {
       })
     ))
 
+  test("sees the environment of the process, unless it is to see none", () =>
+    run(
+      Effect.gen(function* () {
+        const open = yield* makeFaulty()
+        expect((yield* open.ask("environment"))?.echo).toContain("PATH")
+        const closed = yield* makeFaulty({ environment: "none" })
+        expect((yield* closed.ask("environment"))?.echo).toBe("")
+      })
+    ))
+
   test("ends with its scope, which waits for it", () =>
     run(
       Effect.gen(function* () {
