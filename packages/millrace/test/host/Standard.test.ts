@@ -116,7 +116,7 @@ describe("the option standard", () => {
     const host = await create(true, { services: directory })
     const account = await host.accounts.open({ email: "ada@example.com", verified: true })
     expect((await host.run(standard.bin.lookup, { bin: "45717360" }, { account })).data.scheme).toBe("own")
-    expect(Object.keys((await host.prices.list())[0]?.prices ?? {})).toHaveLength(70)
+    expect(Object.keys((await host.prices.list())[0]?.prices ?? {})).toHaveLength(73)
     await host.close()
   })
 
