@@ -112,6 +112,9 @@ export const reading: StoreContract = {
     for (let revision = 0; revision < 40; revision++) {
       yield* store.append(stream, lastOf(revision), yield* freshEvents(1))
       assert.equal(yield* store.lastRevision(stream), revision)
+      // Where a store answers at once, it has the append of this process; undefined is no answer
+      const { now = () => revision } = store.lastRevision
+      assert.equal(now(stream) ?? revision, revision)
     }
   }
 }
