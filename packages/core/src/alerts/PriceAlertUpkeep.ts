@@ -5,8 +5,8 @@
  * Only a host with a mail relay sends. Each host takes up prices.
  */
 import { Deadlines, type EventHandlers, type EventStore, Reaction, type StateStore } from "@millrace/event-sourcing"
-import { Clock, Context, Effect, Layer, Schedule } from "effect"
-import type { MailNotConfigured, MailNotSent, MailRelay } from "../accounts/MailRelay.ts"
+import { Clock, Context, Effect, Fiber, FiberSet, Layer, Schedule } from "effect"
+import type { MailNotConfigured, MailNotSent, MailRelay, OutgoingMail } from "../accounts/MailRelay.ts"
 import type { PublicAddress } from "../accounts/PublicAddress.ts"
 import { Registration } from "../accounts/Registration.ts"
 import { Account } from "../ledger/Account.ts"
@@ -94,11 +94,22 @@ type Relay = MailRelay["Service"]
 /** An outcome that cannot be written is in doubt once its time is over. */
 const NOTED = { times: 6, schedule: Schedule.exponential("100 millis") }
 
+/** How long closing waits for mails that are being sent. */
+const DRAIN = "10 seconds"
+
+/** Runs work to its end, also where nobody waits for it any more: a mail whose answer nobody hears is in doubt. */
+const finishing = Effect.gen(function* () {
+  const fibers = yield* FiberSet.make()
+  yield* Effect.addFinalizer(() => Effect.timeoutOption(Effect.interruptible(FiberSet.awaitEmpty(fibers)), DRAIN))
+  return <E, R>(work: Effect.Effect<void, E, R>): Effect.Effect<void, E, R> => Effect.flatMap(FiberSet.run(fibers, work), Fiber.join)
+})
+
 /** Sends the mail that an alert waits for, as the account stands now. */
 const sending = Effect.fnUntraced(function* (relay: Relay, { service, url }: PublicAddress["Service"]) {
   const { alerts, end, subjectOf, unsubscribeOf } = yield* PriceAlerts
   const ledger = yield* Ledger
   const registration = yield* Registration
+  const finish = yield* finishing
 
   /** The mail; undefined if it is not to be sent, which is noted. */
   const compose = Effect.fnUntraced(function* (alertId: string, terms: PriceAlert.Terms, fall: PriceAlert.Waiting) {
@@ -133,6 +144,14 @@ const sending = Effect.fnUntraced(function* (relay: Relay, { service, url }: Pub
     yield* Effect.retry(alerts.execute(alertId, decision), NOTED)
   })
 
+  const post = Effect.fnUntraced(function* (alertId: string, waiting: PriceAlert.Waiting, mail: OutgoingMail) {
+    const { events } = yield* alerts.execute(alertId, PriceAlert.send(waiting))
+    // Only who wrote that it sends may send
+    if (!events.some(({ _tag }) => _tag === "AlertMailSending")) return
+    const result = yield* Effect.result(relay.send(mail))
+    yield* conclude(alertId, waiting, result._tag === "Failure" ? result.failure : undefined)
+  })
+
   return Effect.fn("PriceAlertUpkeep.send")(function* (alertId: string) {
     const { state, at } = yield* alerts.read(alertId)
     const { terms, waiting } = state
@@ -143,11 +162,7 @@ const sending = Effect.fnUntraced(function* (relay: Relay, { service, url }: Pub
       Effect.catchTag("AccountNotFound", Effect.die)
     )
     if (mail === undefined) return
-    const { events } = yield* alerts.execute(alertId, PriceAlert.send(waiting))
-    // Only who wrote that it sends may send
-    if (!events.some(({ _tag }) => _tag === "AlertMailSending")) return
-    const result = yield* Effect.result(relay.send(mail))
-    yield* conclude(alertId, waiting, result._tag === "Failure" ? result.failure : undefined)
+    yield* finish(post(alertId, waiting, mail))
   })
 })
 

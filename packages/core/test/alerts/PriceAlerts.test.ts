@@ -1,5 +1,5 @@
 /** Price alerts over several processes: what is mailed, once, and what is never mailed. */
-import { Effect, Exit, Logger, Scope } from "effect"
+import { Effect, Exit, Fiber, Logger, Scope } from "effect"
 import { describe, expect } from "vitest"
 import type { OutgoingMail } from "../../src/accounts/MailRelay.ts"
 import { LIMIT } from "../../src/alerts/PriceAlerts.ts"
@@ -202,13 +202,35 @@ describe("a mail", () => {
       yield* register(first, accountId, "20")
       yield* pass(10)
       expect(posted).toHaveLength(1)
-      yield* Scope.close(scope, Exit.void)
+      const closing = yield* Effect.forkChild(Scope.close(scope, Exit.void))
+      yield* pass(30)
+      yield* Fiber.join(closing)
       yield* host(shared, { relay: relayOf(posted, () => "sent") })
-      yield* pass(240)
+      yield* pass(200)
       expect((yield* typesIn(shared)).at(-1)).toBe("AlertMailSending")
       yield* pass(26 * 3_600, 100)
       expect(posted).toHaveLength(1)
       expect((yield* typesIn(shared)).at(-1)).toBe("AlertMailInDoubt")
+    })
+  )
+
+  testing(
+    "that is being sent while its process closes is sent to its end, and noted",
+    Effect.gen(function* () {
+      const shared = yield* stores
+      const posted: Array<Posted> = []
+      const scope = yield* Scope.make()
+      const first = yield* Scope.provide(host(shared, { relay: relayOf(posted, () => "sent", "6 seconds") }), scope)
+      const accountId = yield* verified(first, ADA)
+      yield* read(first, "10")
+      yield* register(first, accountId, "20")
+      yield* pass(3)
+      expect((yield* typesIn(shared)).at(-1)).toBe("AlertMailSending")
+      const closing = yield* Effect.forkChild(Scope.close(scope, Exit.void))
+      yield* pass(30)
+      yield* Fiber.join(closing)
+      expect(posted).toHaveLength(1)
+      expect((yield* typesIn(shared)).at(-1)).toBe("AlertMailSent")
     })
   )
 
