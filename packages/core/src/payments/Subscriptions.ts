@@ -145,7 +145,8 @@ const make = Effect.fnUntraced(function* ({ grace = GRACE, plans = [], seller, t
     const { accountId } = all
     if (accountId === null) return undefined
     const { paymentId } = attempt
-    const order = orderOf(attempt, accountId, yield* agreementOf(all), wording)
+    const agreement = Subscription.isDeclined(all, attempt) ? undefined : yield* agreementOf(all)
+    const order = orderOf(attempt, accountId, agreement, wording)
     const begun = yield* Effect.tapErrorTag(checkout.request(order, { $correlationId: paymentId }), "GatewayRefused", () => note(paymentId))
     if (begun.order.recurring?.agreement !== undefined) yield* checkout.capture(accountId, paymentId)
     yield* note(paymentId)
@@ -173,9 +174,18 @@ const make = Effect.fnUntraced(function* ({ grace = GRACE, plans = [], seller, t
       const plan = name === undefined ? plans[0] : plans.find((plan) => plan.plan === name)
       if (plan === undefined) return yield* new PlanNotFound({ plans: plans.map((plan) => plan.plan) })
       const stream = Subscription.streamOf(accountId)
-      const { state } = yield* execute(stream, Subscription.want({ ...ids, accountId, plan }, graceMillis), metadata)
-      const attempt = Subscription.payable(state)
-      const payable = attempt === undefined ? undefined : yield* pay(state, attempt)
+      const wanting = (wanted: typeof ids): ReturnType<typeof pay> =>
+        Effect.gen(function* () {
+          const { state } = yield* execute(stream, Subscription.want({ ...wanted, accountId, plan }, graceMillis), metadata)
+          const attempt = Subscription.payable(state, plan)
+          if (attempt === undefined) return undefined
+          const isByMeans = attempt.buys === "upgrade" && !Subscription.isDeclined(state, attempt)
+          // Stored means that are declined for an upgrade: the owner is asked for others
+          return yield* Effect.catchTag(pay(state, attempt), "GatewayRefused", (refused) =>
+            isByMeans ? Effect.flatMap(newPaymentId, (paymentId) => wanting({ ...wanted, paymentId })) : Effect.fail(refused)
+          )
+        })
+      const payable = yield* wanting(ids)
       return (yield* shown(stream, payable)) ?? (yield* Effect.die(new Error("A subscription that is wanted exists")))
     }),
     cancel: Effect.fn("Subscriptions.cancel")(function* (accountId: string, subscriptionId: string, isNow: boolean, metadata) {
