@@ -18,6 +18,7 @@ import type { SimulatedGateway } from "./payments/Gateway.ts"
 import * as Proxies from "./proxies/Endpoints.ts"
 import type { Receivers } from "./Receivers.ts"
 import { Disconnected } from "./Records.ts"
+import * as Subscriptions from "./subscriptions/Endpoints.ts"
 import type { FaultInjector } from "./UpstreamFaults.ts"
 import * as UserWork from "./UserWork.ts"
 import type { AnyWorkload, HostServices, SimulatedOperation } from "./Workload.ts"
@@ -55,6 +56,8 @@ export interface Deployment {
   readonly nodes: Records["nodes"]
   /** What takes payments; undefined if hosts take none. */
   readonly gateway: SimulatedGateway | undefined
+  /** Whether hosts have plans. */
+  readonly subscriptions: boolean
   /** Writes of all hosts so far: at the stage of the planned crash, and those sent if an outage is planned. */
   readonly writes: { crash: number; outage: number }
   /** Gets every warning and error that a host logs. */
@@ -96,7 +99,8 @@ export const prepare = (deployment: Deployment, connection: Network.Connection, 
   const sessions = deployment.proxies === undefined ? {} : { proxies: deployment.proxies }
   const nodes = deployment.proxies === undefined ? [] : Proxies.OFFERS
   const payments = deployment.gateway === undefined ? [] : Payments.OFFERS
-  const all = [...workload.offers, ...mail, ...codes, ...nodes, ...payments]
+  const plans = deployment.subscriptions ? Subscriptions.OFFERS : []
+  const all = [...workload.offers, ...mail, ...codes, ...nodes, ...payments, ...plans]
   const offered: ReadonlyArray<Operation.Any> = all.map(({ operation }) => operation)
   const endpoints: ReadonlyArray<SimulatedOperation> = JobEndpoints.make(offered)
   const stores = Layer.mergeAll(
@@ -109,7 +113,15 @@ export const prepare = (deployment: Deployment, connection: Network.Connection, 
     Effect.map(servicesOf(deployment, process), (services) => {
       operations = [...offered.map((operation) => FaultyOperation.make(operation, { ...injector, services, process })), ...endpoints]
       const background = { recovery: RECOVERY, expiryNotice: EXPIRY_NOTICE } as const
-      return Millrace.layer({ operations, late: faults.late, ...background, accounts, jobs, payments: Payments.terms, ...sessions })
+      return Millrace.layer({
+        operations,
+        late: faults.late,
+        ...background,
+        accounts,
+        jobs,
+        payments: { ...Payments.terms, ...Subscriptions.terms },
+        ...sessions
+      })
     })
   ).pipe(
     withWebhooks(deployment, process),

@@ -19,6 +19,7 @@ import { type Deployment, RECOVERY } from "./HostProcess.ts"
 import * as Inboxes from "./inboxes/Endpoints.ts"
 import * as FinalInboxes from "./inboxes/FinalPhase.ts"
 import * as JobEndpoints from "./JobEndpoints.ts"
+import { ANSWERED_WITHIN } from "./Leaps.ts"
 import { LogRecorder } from "./LogRecorder.ts"
 import * as OpenActor from "./OpenActor.ts"
 import { type Outcome, outcomeOf } from "./Outcome.ts"
@@ -31,6 +32,8 @@ import { Receivers } from "./Receivers.ts"
 import type { Intent } from "./Records.ts"
 import type { Simulation, SimulationOptions } from "./Simulation.ts"
 import * as Steps from "./Steps.ts"
+import * as Subscriptions from "./subscriptions/Endpoints.ts"
+import * as FinalSubscriptions from "./subscriptions/FinalPhase.ts"
 import type { FaultInjector } from "./UpstreamFaults.ts"
 import { waitingIn } from "./UserWork.ts"
 import type { AnyOffer } from "./Workload.ts"
@@ -52,7 +55,7 @@ export const simulate = (options: SimulationOptions, hostCount: number | undefin
 
     world.note("world", "faults end")
     const faultsEnded = simulation.endFaults()
-    const answered = yield* Effect.timeoutOption(Fiber.awaitAll(actors), Steps.ANSWERED_WITHIN)
+    const answered = yield* Effect.timeoutOption(Fiber.awaitAll(actors), ANSWERED_WITHIN)
     if (answered._tag === "None") report(["a caller was never answered", ...waitingIn(world)].join("; "))
     yield* Effect.forEach(hosts, (host) => host.start, { discard: true })
     yield* FinalPhase.untilRecovered(simulation, random.fork("rest").chance(0.3))
@@ -61,6 +64,7 @@ export const simulate = (options: SimulationOptions, hostCount: number | undefin
     yield* FinalPhase.runEveryJob(simulation, random.fork("jobs in the calm"))
     yield* OpenActor.openAgain(simulation, random.fork("opened again"))
     yield* FinalPayments.settle(simulation, random.fork("payments in the calm"))
+    yield* FinalSubscriptions.settle(simulation, random.fork("subscriptions in the calm"))
     yield* FinalWebhooks.settle(simulation, random.fork("webhooks in the calm"))
     yield* FinalInboxes.settle(simulation, random.fork("inboxes in the calm"))
     yield* FinalCodes.settle(simulation, random.fork("codes in the calm"))
@@ -77,6 +81,7 @@ export const simulate = (options: SimulationOptions, hostCount: number | undefin
     yield* FinalInboxes.checkEnded(simulation)
     yield* FinalCodes.checkForgotten(simulation)
     yield* FinalProxies.checkEnded(simulation)
+    yield* FinalSubscriptions.checkRenewed(simulation, random.fork("renewals"))
     yield* FinalPayments.checkLearned(simulation)
     const survivors = new Set(hosts.flatMap(({ process }) => process ?? []))
     for (const host of all) if (!(yield* host.stop)) report(`${host.name} does not stop`)
@@ -110,15 +115,10 @@ const build = (options: SimulationOptions, hostCount: number | undefined): Effec
     const plan = appends === undefined ? {} : { plan: { appends } }
     const events = FaultyEventStore.make(recorder.store, { random: random.fork("planned"), lateBy, ...plan })
     let serials = 0
-    const deliveries = new Map<string, Deferred.Deferred<void>>()
+    const deliveries = new Deliveries()
     const injector: FaultInjector = {
       ...{ world, records, report, random: random.fork("weather"), isUndisturbed: Faults.areHostsUndisturbed(faults) },
-      rate: () => (isOver() ? 0 : faults.upstreams),
-      isOver,
-      jobDelivered: (jobId) => {
-        const delivery = deliveries.get(jobId)
-        if (deliveries.delete(jobId) && delivery !== undefined) Deferred.doneUnsafe(delivery, Effect.void)
-      }
+      ...{ rate: () => (isOver() ? 0 : faults.upstreams), isOver, jobDelivered: deliveries.delivered }
     }
     const receivers = new Receivers({
       world,
@@ -143,8 +143,13 @@ const build = (options: SimulationOptions, hostCount: number | undefined): Effec
       webhooks: options.webhooks === 0 ? undefined : webhookOptions(random.fork("webhook options")),
       receivers,
       inboxes: options.inboxes === 0 ? undefined : { domain: Inboxes.DOMAIN, upkeep: RECOVERY },
-      ...{ codes: options.codes > 0, proxies: options.proxies === 0 ? undefined : sessionTerms, nodes: records.nodes },
-      ...{ gateway: options.payments === 0 ? undefined : gateway, writes: { crash: 0, outage: 0 } },
+      ...{
+        subscriptions: options.subscriptions > 0,
+        codes: options.codes > 0,
+        proxies: options.proxies === 0 ? undefined : sessionTerms,
+        nodes: records.nodes
+      },
+      ...{ gateway: options.payments + options.subscriptions === 0 ? undefined : gateway, writes: { crash: 0, outage: 0 } },
       onWarning: (host, message) => {
         const { attempts } = records
         if (!isExpectedWarning(message, { faults, faultsEnded, attempts, now: world.now })) report(`${host} logs: ${message}`)
@@ -165,12 +170,7 @@ const build = (options: SimulationOptions, hostCount: number | undefined): Effec
       ...{ blobs: deployment.blobs, files: deployment.files, receivers, sessionTerms, gateway },
       serial: () => ++serials,
       operations: new Map(workload.offers.map(({ operation }) => [operation.key, operation])),
-      awaitDelivery: (jobId) =>
-        Effect.suspend(() => {
-          const delivery = deliveries.get(jobId) ?? Deferred.makeUnsafe()
-          deliveries.set(jobId, delivery)
-          return Deferred.await(delivery)
-        }),
+      awaitDelivery: deliveries.next,
       endFaults: () => {
         faultsEnded = { at: world.now, length: recorder.length }
         events.calm()
@@ -179,6 +179,24 @@ const build = (options: SimulationOptions, hostCount: number | undefined): Effec
       }
     }
   })
+
+/** Attempts at jobs that deliver their work. */
+class Deliveries {
+  readonly #waiting = new Map<string, Deferred.Deferred<void>>()
+
+  readonly delivered = (jobId: string): void => {
+    const waiting = this.#waiting.get(jobId)
+    if (this.#waiting.delete(jobId) && waiting !== undefined) Deferred.doneUnsafe(waiting, Effect.void)
+  }
+
+  /** Waits for the next delivery of a job. */
+  readonly next = (jobId: string): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      const waiting = this.#waiting.get(jobId) ?? Deferred.makeUnsafe()
+      this.#waiting.set(jobId, waiting)
+      return Deferred.await(waiting)
+    })
+}
 
 /** Leases that last long enough that simulated hours cost little, and pauses short enough that the final phase sees the last attempt. */
 const webhookOptions = (random: SeededRandom): Millrace.WebhookOptions => ({
@@ -209,13 +227,16 @@ const offersOf = ({
   inboxes,
   payments,
   proxies,
+  subscriptions,
   workload
 }: SimulationOptions): ReadonlyArray<Pick<AnyOffer, "operation" | "price">> => [
   ...workload.offers,
   ...(inboxes === 0 ? [] : Inboxes.OFFERS),
   ...(codes === 0 ? [] : Codes.OFFERS),
   ...(proxies === 0 ? [] : Proxies.OFFERS),
-  ...(payments === 0 ? [] : Payments.OFFERS)
+  // Subscriptions are paid by payments
+  ...(payments === 0 && subscriptions === 0 ? [] : Payments.OFFERS),
+  ...(subscriptions === 0 ? [] : Subscriptions.OFFERS)
 ]
 
 /** Publishes the first prices, and opens verified accounts and others that begin with a trial. Returns their ids. */

@@ -33,6 +33,8 @@ export interface SimulationOptions {
   readonly proxies: number
   /** Probability that a step does something to payments. Without it hosts take none. */
   readonly payments: number
+  /** Probability that a step does something to subscriptions. Without it hosts have no plans. */
+  readonly subscriptions: number
   /** Accounts that begin with a trial, beside those that are verified. */
   readonly trials: number
   readonly workload: AnyWorkload
