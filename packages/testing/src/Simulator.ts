@@ -87,6 +87,7 @@ const settingsOf = (
     operations,
     opens,
     payments,
+    people,
     proxies,
     steps,
     subscriptions,
@@ -95,7 +96,7 @@ const settingsOf = (
   }: Omit<Settings, "seed">,
   seed: number
 ): Settings => ({
-  ...{ seed, steps, hosts, keys, opens, webhooks, inboxes, codes, proxies, payments, subscriptions, trials, operations, faults }
+  ...{ seed, steps, hosts, keys, opens, webhooks, inboxes, codes, proxies, payments, subscriptions, people, trials, operations, faults }
 })
 
 /** How the workload of a run is made, and what the printed test calls it. */

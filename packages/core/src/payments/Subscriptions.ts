@@ -9,7 +9,7 @@ import { newPaymentId } from "../Ids.ts"
 import type { Timestamp } from "../Timestamp.ts"
 import { Checkout, type NewOrder, type NoGateway, type PaymentNotFound } from "./Checkout.ts"
 import * as Payment from "./Payment.ts"
-import type { Begun, GatewayRefused, GatewayUnavailable } from "./PaymentGateway.ts"
+import { type Begun, GatewayRefused, type GatewayUnavailable } from "./PaymentGateway.ts"
 import { Payments } from "./Payments.ts"
 import { linesOf, type Plan } from "./Plans.ts"
 import * as Subscription from "./Subscription.ts"
@@ -115,6 +115,26 @@ const NO_BONUS = Credits.zero
 /** A payment of a subscription that was captured, with the time that it bought. */
 const purchaseOf = ({ purchase }: Payment.Order) => (purchase._tag === "Period" ? purchase : undefined)
 
+/** Decides by `decided`, and requests what is to be paid. Where stored means are declined for an upgrade, the owner is asked for others. */
+const requesting = <A, D, E>(
+  decided: (paymentId: string) => Effect.Effect<Subscription.Subscriptions, D>,
+  plan: Plan,
+  pay: (all: Subscription.Subscriptions, attempt: Subscription.Attempt) => Effect.Effect<A, E | GatewayRefused>
+) => {
+  const request = (paymentId: string): Effect.Effect<A | undefined, D | E | GatewayRefused> =>
+    Effect.flatMap(decided(paymentId), (all): Effect.Effect<A | undefined, D | E | GatewayRefused> => {
+      const attempt = Subscription.payable(all, plan)
+      if (attempt === undefined) return Effect.undefined
+      if (attempt.buys !== "upgrade" || Subscription.isDeclined(all, attempt)) return pay(all, attempt)
+      return Effect.catchIf(
+        pay(all, attempt),
+        (error): error is GatewayRefused => error instanceof GatewayRefused,
+        () => Effect.flatMap(newPaymentId, request)
+      )
+    })
+  return request
+}
+
 const make = Effect.fnUntraced(function* ({ grace = GRACE, plans = [], seller, tax }: SubscriptionOptions) {
   const wording: Wording = { ...(tax === undefined ? {} : { tax }), ...(seller === undefined ? {} : { seller }) }
   const payments = yield* Payments
@@ -174,18 +194,9 @@ const make = Effect.fnUntraced(function* ({ grace = GRACE, plans = [], seller, t
       const plan = name === undefined ? plans[0] : plans.find((plan) => plan.plan === name)
       if (plan === undefined) return yield* new PlanNotFound({ plans: plans.map((plan) => plan.plan) })
       const stream = Subscription.streamOf(accountId)
-      const wanting = (wanted: typeof ids): ReturnType<typeof pay> =>
-        Effect.gen(function* () {
-          const { state } = yield* execute(stream, Subscription.want({ ...wanted, accountId, plan }, graceMillis), metadata)
-          const attempt = Subscription.payable(state, plan)
-          if (attempt === undefined) return undefined
-          const isByMeans = attempt.buys === "upgrade" && !Subscription.isDeclined(state, attempt)
-          // Stored means that are declined for an upgrade: the owner is asked for others
-          return yield* Effect.catchTag(pay(state, attempt), "GatewayRefused", (refused) =>
-            isByMeans ? Effect.flatMap(newPaymentId, (paymentId) => wanting({ ...wanted, paymentId })) : Effect.fail(refused)
-          )
-        })
-      const payable = yield* wanting(ids)
+      const decided = (paymentId: string) =>
+        Effect.map(execute(stream, Subscription.want({ ...ids, paymentId, accountId, plan }, graceMillis), metadata), ({ state }) => state)
+      const payable = yield* requesting(decided, plan, pay)(ids.paymentId)
       return (yield* shown(stream, payable)) ?? (yield* Effect.die(new Error("A subscription that is wanted exists")))
     }),
     cancel: Effect.fn("Subscriptions.cancel")(function* (accountId: string, subscriptionId: string, isNow: boolean, metadata) {

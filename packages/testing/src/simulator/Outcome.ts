@@ -61,6 +61,8 @@ const statsOf = (evidence: Evidence, calls: ReadonlyArray<CallSummary>): Record<
       if (event._tag === "SubscriptionEnded") count(`subscription ended: ${event.reason}`)
       if (event._tag === "SubscriptionPeriodBegan" && event.period > 0) count("subscription renewed")
     }
+  for (const act of records.people.acts) count(`people ${"answer" in act ? `${act._tag} ${act.answer}` : act._tag}`)
+  for (const act of records.people.keyActs) count(`people key ${act._tag}${act._tag === "Used" ? ` ${act.answer}` : ""}`)
   stats["promises"] = records.promised.size
   return stats
 }

@@ -21,11 +21,12 @@ const CODES = { often: 0.3, seeds: 0.3 }
 const PROXIES = { often: 0.3, seeds: 0.2 }
 const PAYMENTS = { often: 0.3, seeds: 0.3 }
 const SUBSCRIPTIONS = { often: 0.3, seeds: 0.2 }
-/** How often time skips at least where periods are to end. */
+const PEOPLE = { often: 0.3, seeds: 0.2 }
+/** How often time skips at least where periods, links and keys are to end. */
 const LEAPS = 0.01
 
 /** What only some seeds have. */
-type Optional = "webhooks" | "inboxes" | "codes" | "proxies" | "payments" | "subscriptions"
+type Optional = "webhooks" | "inboxes" | "codes" | "proxies" | "payments" | "subscriptions" | "people"
 
 /** What came of a run. */
 export interface Run {
@@ -35,8 +36,8 @@ export interface Run {
   /** The line of the trace that reports the first violation; undefined if there is none. */
   readonly firstAt: number | undefined
   /**
-   * Probability that a step did something to webhooks, to inboxes, for codes, with proxy sessions, to payments, and to subscriptions; 0 if there
-   * were none.
+   * Probability that a step did something to webhooks, to inboxes, for codes, with proxy sessions, to payments, to subscriptions, and that people do;
+   * 0 if there were none.
    */
   readonly webhooks: number
   readonly inboxes: number
@@ -44,6 +45,7 @@ export interface Run {
   readonly proxies: number
   readonly payments: number
   readonly subscriptions: number
+  readonly people: number
   /** Steps that had begun. */
   readonly steps: number
   /** Real time took part, so the same seed need not lead here again. */
@@ -71,8 +73,9 @@ export const run = (settings: Settings, workload: AnyWorkload, until: "end" | "v
     const proxies = often("proxies", PROXIES)
     const payments = often("payments", PAYMENTS)
     const subscriptions = often("subscriptions", SUBSCRIPTIONS)
+    const people = often("people", PEOPLE)
     const drawn = faultsOf(settings)
-    const faults = subscriptions > 0 ? { ...drawn, leaps: Math.max(drawn.leaps, LEAPS) } : drawn
+    const faults = subscriptions + people > 0 ? { ...drawn, leaps: Math.max(drawn.leaps, LEAPS) } : drawn
     const { disorder, yieldEvery } = faults
     const world = new World({ random: random.fork("order"), start: START, disorder, yieldEvery })
     world.note("world", JSON.stringify({ ...faults, appends: undefined }))
@@ -89,7 +92,7 @@ export const run = (settings: Settings, workload: AnyWorkload, until: "end" | "v
       begun = step
     }
     const chosen = choose(workload, settings.operations)
-    const rates = { keys, opens, webhooks, inboxes, codes, proxies, payments, subscriptions, trials }
+    const rates = { keys, opens, webhooks, inboxes, codes, proxies, payments, subscriptions, people, trials }
     const options = { world, steps, ...rates, workload: chosen, faults, random, report, goOn, onStep }
     const fiber = world.begin(() => world.outside.fork(simulate(options, hosts), Context.empty()))
     return Effect.map(
@@ -111,6 +114,7 @@ export const run = (settings: Settings, workload: AnyWorkload, until: "end" | "v
           proxies,
           payments,
           subscriptions,
+          people,
           isReal: isReal(failed),
           outcome
         }

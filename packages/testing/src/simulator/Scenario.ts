@@ -26,6 +26,9 @@ import { type Outcome, outcomeOf } from "./Outcome.ts"
 import * as Payments from "./payments/Endpoints.ts"
 import * as FinalPayments from "./payments/FinalPhase.ts"
 import { SimulatedGateway } from "./payments/Gateway.ts"
+import * as People from "./people/Endpoints.ts"
+import * as FinalPeople from "./people/FinalPhase.ts"
+import { People as PeopleRecords } from "./people/People.ts"
 import * as Proxies from "./proxies/Endpoints.ts"
 import * as FinalProxies from "./proxies/FinalPhase.ts"
 import { Receivers } from "./Receivers.ts"
@@ -68,6 +71,7 @@ export const simulate = (options: SimulationOptions, hostCount: number | undefin
     yield* FinalWebhooks.settle(simulation, random.fork("webhooks in the calm"))
     yield* FinalInboxes.settle(simulation, random.fork("inboxes in the calm"))
     yield* FinalCodes.settle(simulation, random.fork("codes in the calm"))
+    yield* FinalPeople.settle(simulation, random.fork("people in the calm"))
     yield* FinalProxies.settle(simulation, random.fork("proxies in the calm"))
     fresh.calm()
     yield* fresh.start
@@ -99,7 +103,7 @@ const newRecords = (recorder: LogRecorder, paid: Records["paid"]): Records => ({
   ...{ calls: [], grants: [], recurring: [], openings: [], deliveries: [], attempts: [], observations: [] },
   ...{ posts: [], secrets: { told: new Map(), opened: new Map() }, promised: new Set() },
   ...{ mailings: [], addressHashes: new Map(), textings: [], textIds: new Map() },
-  ...{ nodes: new Map(), admissions: [], carried: new Map(), countings: [] }
+  ...{ nodes: new Map(), admissions: [], carried: new Map(), countings: [], people: new PeopleRecords() }
 })
 
 const build = (options: SimulationOptions, hostCount: number | undefined): Effect.Effect<Simulation> =>
@@ -110,6 +114,7 @@ const build = (options: SimulationOptions, hostCount: number | undefined): Effec
     const isOver = () => faultsEnded !== undefined
     const gateway = new SimulatedGateway({ world, random: random.fork("gateway"), rate: () => (isOver() ? 0 : faults.upstreams) })
     const records = newRecords(recorder, gateway.payments)
+    const relay = new People.SimulatedRelay(world, random.fork("relay"), () => (isOver() ? 0 : faults.upstreams / 2))
     const states = withPromises(yield* MemoryStateStore.make, records.promised)
     const { lateBy, appends } = faults
     const plan = appends === undefined ? {} : { plan: { appends } }
@@ -150,6 +155,7 @@ const build = (options: SimulationOptions, hostCount: number | undefined): Effec
         nodes: records.nodes
       },
       ...{ gateway: options.payments + options.subscriptions === 0 ? undefined : gateway, writes: { crash: 0, outage: 0 } },
+      relay: options.people === 0 ? undefined : relay,
       onWarning: (host, message) => {
         const { attempts } = records
         if (!isExpectedWarning(message, { faults, faultsEnded, attempts, now: world.now })) report(`${host} logs: ${message}`)
@@ -160,14 +166,13 @@ const build = (options: SimulationOptions, hostCount: number | undefined): Effec
       events: recorder.store,
       faults: Faults.none,
       jobs: { runner: false },
-      webhooks: undefined,
-      proxies: undefined
+      ...{ webhooks: undefined, proxies: undefined, relay: undefined }
     })
     const accounts = yield* found(founder, offersOf(options), { verified: 1 + shape.below(3), trials: options.trials }, report)
     const hosts = hostsOf(deployment, hostCount ?? 1 + shape.below(3), runners)
     return {
       ...{ ...options, hosts, fresh: new Host("fresh", deployment), accounts, records, states, isOver },
-      ...{ blobs: deployment.blobs, files: deployment.files, receivers, sessionTerms, gateway },
+      ...{ blobs: deployment.blobs, files: deployment.files, receivers, sessionTerms, gateway, relay },
       serial: () => ++serials,
       operations: new Map(workload.offers.map(({ operation }) => [operation.key, operation])),
       awaitDelivery: deliveries.next,
@@ -226,6 +231,7 @@ const offersOf = ({
   codes,
   inboxes,
   payments,
+  people,
   proxies,
   subscriptions,
   workload
@@ -236,7 +242,8 @@ const offersOf = ({
   ...(proxies === 0 ? [] : Proxies.OFFERS),
   // Subscriptions are paid by payments
   ...(payments === 0 && subscriptions === 0 ? [] : Payments.OFFERS),
-  ...(subscriptions === 0 ? [] : Subscriptions.OFFERS)
+  ...(subscriptions === 0 ? [] : Subscriptions.OFFERS),
+  ...(people === 0 ? [] : People.OFFERS)
 ]
 
 /** Publishes the first prices, and opens verified accounts and others that begin with a trial. Returns their ids. */

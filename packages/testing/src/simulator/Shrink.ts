@@ -60,6 +60,8 @@ const fewerPayments: Pass = ({ settings, payments }) => (payments === 0 ? [] : [
 
 const fewerSubscriptions: Pass = ({ settings, subscriptions }) => (subscriptions === 0 ? [] : [{ ...settings, subscriptions: 0 }])
 
+const fewerPeople: Pass = ({ people, settings }) => (people === 0 ? [] : [{ ...settings, people: 0 }])
+
 /** One operation alone, or one less. */
 const fewerOperations: Pass = ({ settings }, all) => {
   const offered = settings.operations ?? all
@@ -97,14 +99,15 @@ const PASSES: ReadonlyArray<Pass> = [
   fewerCodes,
   fewerProxies,
   fewerPayments,
-  fewerSubscriptions
+  fewerSubscriptions,
+  fewerPeople
 ]
 
 /** What is left of what the seed drew must be told, for another seed draws other faults, and may have none of these. */
 const explicit = (run: Run): Run => {
-  const { codes, inboxes, payments, proxies, settings, subscriptions, webhooks } = run
+  const { codes, inboxes, payments, people, proxies, settings, subscriptions, webhooks } = run
   const drawn = Object.fromEntries(
-    Object.entries({ webhooks, inboxes, codes, proxies, payments, subscriptions }).filter(([, often]) => often > 0)
+    Object.entries({ webhooks, inboxes, codes, proxies, payments, subscriptions, people }).filter(([, often]) => often > 0)
   )
   return { ...run, settings: { ...settings, ...drawn, faults: faultsOf(settings) } }
 }

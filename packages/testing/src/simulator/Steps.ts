@@ -12,6 +12,7 @@ import { skipTime } from "./Leaps.ts"
 import * as Nemesis from "./Nemesis.ts"
 import * as OpenActor from "./OpenActor.ts"
 import * as PaymentActor from "./payments/Actor.ts"
+import * as PeopleActor from "./people/Actor.ts"
 import * as ProxyActor from "./proxies/Actor.ts"
 import type { Intent } from "./Records.ts"
 import { nonEmpty, pickAny, type Simulation } from "./Simulation.ts"
@@ -47,6 +48,8 @@ export const run = (simulation: Simulation, intents: Array<Intent>): Effect.Effe
       const subscriptions = own.fork("subscriptions")
       if (subscriptions.chance(simulation.subscriptions))
         actors.push(yield* Effect.forkChild(SubscriptionActor.act(simulation, intents, subscriptions)))
+      const people = own.fork("people")
+      if (people.chance(simulation.people)) actors.push(yield* Effect.forkChild(PeopleActor.act(simulation, people)))
       const clocks = own.fork("clocks")
       if (clocks.chance(faults.clocks)) clocks.pick(nonEmpty(hosts)).stepClock(clocks)
       if (own.chance(faults.leaps)) skipTime(simulation, own)

@@ -58,6 +58,12 @@ export const checkRenewed = (simulation: Simulation, random: SeededRandom) =>
   Effect.gen(function* () {
     const { hosts, report, subscriptions, world } = simulation
     if (subscriptions === 0) return
+    const cancel = ({ accountId, current }: Living, now: "true" | "false") => {
+      const input = { subscription: current.subscriptionId, now }
+      return ask(simulation, random.pick(nonEmpty(hosts)), accountId, random)("billing.cancelSubscription", input)
+    }
+    // Nobody takes these back
+    for (const one of living(simulation)) if (random.chance(0.3)) yield* cancel(one, "false")
     for (let round = 0; round < ROUNDS; round++) {
       const dues = living(simulation).flatMap((one) => nextDue(one, world.now) ?? [])
       const [next] = dues.filter((due) => due >= world.now).sort((a, b) => a - b)
@@ -66,11 +72,7 @@ export const checkRenewed = (simulation: Simulation, random: SeededRandom) =>
       yield* Effect.sleep(DONE_WITHIN)
       for (const one of living(simulation)) checkDone(simulation, one)
     }
-    for (const { accountId, current } of living(simulation)) {
-      const host = random.pick(nonEmpty(hosts))
-      const input = { subscription: current.subscriptionId, now: "true" }
-      yield* ask(simulation, host, accountId, random)("billing.cancelSubscription", input)
-    }
+    for (const one of living(simulation)) yield* cancel(one, "true")
     for (const { current } of living(simulation)) report(`${current.subscriptionId} was cancelled, and has not ended`)
     // What is captured and not needed goes back
     yield* Effect.sleep(DONE_WITHIN)
@@ -83,8 +85,12 @@ const checkDone = ({ gateway, records, report, world }: Simulation, { all, curre
   const of = (violation: string) => report(`${subscriptionId}: ${violation}`)
   const paid = records.recorder.payments.of(Payment.paymentIdOf(period?.paymentId ?? ""))
   const { order } = paid.states.at(-1) ?? {}
-  if (order !== undefined && goneOf(order) >= order.amount && (paid.events.at(-1)?.at ?? by) < by)
+  // A dispute that is open may be won
+  const closed = order && { ...order, disputes: order.disputes.filter(({ status }) => status !== "open") }
+  if (closed !== undefined && goneOf(closed) >= closed.amount && (paid.events.at(-1)?.at ?? by) < by)
     of("all the money of its period went back, and it goes on")
+  const first = all.open.find((attempt) => attempt.buys === "first" && attempt.subscriptionId === subscriptionId)
+  if (period === null && first?.failed === true) of("its first payment failed, and it goes on")
   if (period === null || by < period.until) return
   if (canceled) return of("it was cancelled, and goes on after its period")
   if (by >= period.until + GRACE) return of("its grace is over, and it goes on")
