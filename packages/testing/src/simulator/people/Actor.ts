@@ -49,10 +49,16 @@ const follow = (simulation: Simulation, random: SeededRandom): Effect.Effect<unk
   const browser = random.chance(0.15) && other !== undefined ? other : mail.asked
   const current = random.chance(0.3) ? pickAny(random, simulation.records.people.sessions) : undefined
   const times = random.chance(0.25) ? [0, 1] : [0]
-  return Effect.forEach(times, (i) => Visits.follow(simulation, mail, browser, current, random.fork(`${i}`)), {
-    concurrency: "unbounded",
-    discard: true
-  })
+  const once = (i: number) =>
+    Effect.gen(function* () {
+      const own = random.fork(`${i}`)
+      const session = yield* Visits.follow(simulation, mail, browser, current, own)
+      // At once, at another host perhaps, which may not have heard of the session
+      if (session === undefined || !own.chance(0.3)) return
+      yield* Visits.signOutEverywhere(simulation, session.account, own)
+      yield* Visits.visit(simulation, session, own)
+    })
+  return Effect.forEach(times, once, { concurrency: "unbounded", discard: true })
 }
 
 /** Comes with a session and, where it is let in, calls an operation. */

@@ -6,6 +6,7 @@ import { Registration } from "@millrace/core"
 import { Effect, Exit } from "effect"
 import type { SeededRandom } from "../../SeededRandom.ts"
 import type { Host } from "../Host.ts"
+import { skip } from "../Leaps.ts"
 import { tagOf } from "../Records.ts"
 import { nonEmpty, type Simulation } from "../Simulation.ts"
 import * as Keys from "./Keys.ts"
@@ -53,6 +54,28 @@ const live = (simulation: Simulation, host: Host, random: SeededRandom) =>
     yield* Visits.signOutEverywhere(simulation, admitted.account, random, host)
     yield* everywhere(simulation, admitted, "out", random)
     yield* checkAddress(simulation, address, admitted.account)
+    yield* comeLate(simulation, address, random)
+  })
+
+/** A link can be used for 15 minutes. */
+const LINK = 15 * 60_000
+
+/** A link is good just before its end, and not from then on. */
+const comeLate = (simulation: Simulation, address: string, random: SeededRandom) =>
+  Effect.gen(function* () {
+    const { asks } = simulation.records.people
+    const before = asks.size
+    for (const _ of [1, 2]) yield* Visits.signIn(simulation, address, address, random)
+    const [first, second] = [`b${before}`, `b${before + 1}`]
+    const mailTo = (name: string) => simulation.relay.mails.find(({ asked }) => asked === name)
+    const [early, late] = [mailTo(first), mailTo(second)]
+    if (early === undefined || late === undefined) return simulation.report(`${address} got no links after faults have ended`)
+    const asked = asks.get(first)?.at ?? 0
+    skip(simulation, Math.max(0, asked + LINK - MARGIN - simulation.world.now))
+    const admitted = yield* Visits.follow(simulation, early, first, undefined, random)
+    if (admitted === undefined) simulation.report(`the link of ${first} was refused before its end`)
+    skip(simulation, 2 * MARGIN + simulation.faults.skew)
+    yield* Visits.follow(simulation, late, second, admitted, random)
   })
 
 /** Every host answers alike. */

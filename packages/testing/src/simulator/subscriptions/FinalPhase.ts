@@ -20,6 +20,9 @@ const DONE_WITHIN = 3 * 60_000
 /** How many times something is due for some subscription, until all are cancelled. */
 const ROUNDS = 6
 
+/** Refunds of a part each that surely give all of it back. */
+const PARTS = 12
+
 const ask = (simulation: Simulation, host: Host, accountId: string, random: SeededRandom) => (operation: string, input: Input) =>
   Effect.gen(function* () {
     const asked = yield* call(simulation, host, { accountId, operation, input, request: requestOf(operation, input) }, random)
@@ -56,8 +59,15 @@ export const settle = (simulation: Simulation, random: SeededRandom): Effect.Eff
 /** Passes from one time where something is due to the next, and looks that it was done. Then every subscription ends when it is cancelled. */
 export const checkRenewed = (simulation: Simulation, random: SeededRandom) =>
   Effect.gen(function* () {
-    const { hosts, report, subscriptions, world } = simulation
+    const { gateway, hosts, report, subscriptions, world } = simulation
     if (subscriptions === 0) return
+    // All the money of some periods goes back, and their owners look
+    for (const { accountId, current } of living(simulation)) {
+      const payment = current.period?.paymentId
+      if (payment === undefined || !random.chance(0.3)) continue
+      for (let part = 0; part < PARTS; part++) gateway.happen(payment, "refund", random)
+      yield* ask(simulation, random.pick(nonEmpty(hosts)), accountId, random)("billing.captureTopUp", { payment })
+    }
     const cancel = ({ accountId, current }: Living, now: "true" | "false") => {
       const input = { subscription: current.subscriptionId, now }
       return ask(simulation, random.pick(nonEmpty(hosts)), accountId, random)("billing.cancelSubscription", input)
