@@ -6,14 +6,15 @@ import { Effect } from "effect"
 import type { SeededRandom } from "../../SeededRandom.ts"
 import { isAnyCallWaiting, skip } from "../Leaps.ts"
 import { pickAny, type Simulation } from "../Simulation.ts"
+import type { Mail } from "./Endpoints.ts"
 import * as Keys from "./Keys.ts"
 import type { KnownSession } from "./People.ts"
 import * as Visits from "./Visits.ts"
 
 const MINUTE = 60_000
 
-/** Whose they are: the same spelt in several ways. */
-const ADDRESSES = ["ada@people.example", "bob@people.example", "eve@people.example", "mia@people.example"] as const
+/** How many people there are. */
+const PEOPLE = 8
 
 /** Does one thing. */
 export const act = (simulation: Simulation, random: SeededRandom): Effect.Effect<unknown> =>
@@ -34,7 +35,10 @@ export const act = (simulation: Simulation, random: SeededRandom): Effect.Effect
   })
 
 const ask = (simulation: Simulation, random: SeededRandom) => {
-  const address = random.pick(ADDRESSES)
+  const { people } = simulation.records
+  const known = [...people.asks.values()].slice(-3)
+  // Often one that asked a moment ago, and nobody has proved yet
+  const address = (random.chance(0.6) ? pickAny(random, known)?.address : undefined) ?? `person${random.below(PEOPLE)}@people.example`
   const spelt = random.chance(0.3) ? ` ${address.toUpperCase()} ` : address
   return random.chance(0.6) ? Visits.signUp(simulation, address, spelt, random) : Visits.signIn(simulation, address, spelt, random)
 }
@@ -48,17 +52,20 @@ const follow = (simulation: Simulation, random: SeededRandom): Effect.Effect<unk
   const other = pickAny(random, [...asks.keys()])
   const browser = random.chance(0.15) && other !== undefined ? other : mail.asked
   const current = random.chance(0.3) ? pickAny(random, simulation.records.people.sessions) : undefined
-  const times = random.chance(0.25) ? [0, 1] : [0]
-  const once = (i: number) =>
+  // Twice at once, or two mails of one address
+  const address = asks.get(mail.asked)?.address
+  const second = mails.findLast(({ asked }) => asked !== mail.asked && asks.get(asked)?.address === address)
+  const twin = random.chance(0.25) ? [mail] : second !== undefined && random.chance(0.3) ? [second] : []
+  const once = (followed: Mail, i: number) =>
     Effect.gen(function* () {
       const own = random.fork(`${i}`)
-      const session = yield* Visits.follow(simulation, mail, browser, current, own)
+      const session = yield* Visits.follow(simulation, followed, followed === mail ? browser : followed.asked, current, own)
       // At once, at another host perhaps, which may not have heard of the session
       if (session === undefined || !own.chance(0.3)) return
       yield* Visits.signOutEverywhere(simulation, session.account, own)
       yield* Visits.visit(simulation, session, own)
     })
-  return Effect.forEach(times, once, { concurrency: "unbounded", discard: true })
+  return Effect.forEach([mail, ...twin], once, { concurrency: "unbounded", discard: true })
 }
 
 /** Comes with a session and, where it is let in, calls an operation. */
