@@ -78,10 +78,25 @@ export const check = <Op extends Operation.Any = never>(options: CheckOptions<Op
   })
 
 const settingsOf = (
-  { codes, faults, hosts, inboxes, keys, operations, opens, payments, proxies, steps, trials, webhooks }: Omit<Settings, "seed">,
+  {
+    codes,
+    faults,
+    hosts,
+    inboxes,
+    keys,
+    operations,
+    opens,
+    payments,
+    people,
+    proxies,
+    steps,
+    subscriptions,
+    trials,
+    webhooks
+  }: Omit<Settings, "seed">,
   seed: number
 ): Settings => ({
-  ...{ seed, steps, hosts, keys, opens, webhooks, inboxes, codes, proxies, payments, trials, operations, faults }
+  ...{ seed, steps, hosts, keys, opens, webhooks, inboxes, codes, proxies, payments, subscriptions, people, trials, operations, faults }
 })
 
 /** How the workload of a run is made, and what the printed test calls it. */

@@ -18,6 +18,7 @@ import { type Evidence, type Final, indexEvidence, type Records, type Report } f
 import * as Faults from "../src/simulator/Faults.ts"
 import { LogRecorder } from "../src/simulator/LogRecorder.ts"
 import type { Held } from "../src/simulator/payments/Gateway.ts"
+import { People } from "../src/simulator/people/People.ts"
 import { nodeOf } from "../src/simulator/proxies/Endpoints.ts"
 import { type Answer, type Call, Disconnected, type Grant, type Post } from "../src/simulator/Records.ts"
 import { World } from "../src/simulator/World.ts"
@@ -50,7 +51,7 @@ const evidenceOf = (
     ...{ calls, grants, recurring: [], openings: [], deliveries: [], attempts: [], observations: [], posts: [] },
     ...{ secrets: { told: new Map<string, string>(), opened: new Map<string, string>() }, promised: new Set<string>() },
     ...{ mailings: [], addressHashes: new Map<string, string>(), textings: [], textIds: new Map<string, string>() },
-    ...{ nodes: new Map(), admissions: [], carried: new Map(), countings: [], paid }
+    ...{ nodes: new Map(), admissions: [], carried: new Map(), countings: [], paid, people: new People() }
   }
   return indexEvidence(records, {
     ...{ faults: Faults.none, faultsEnded: { at: 0, length: 0 }, longestTimeout: 30_000, end: 0 },

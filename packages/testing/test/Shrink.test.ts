@@ -50,6 +50,8 @@ const runOf = (rule: Rule, settings: Settings): Run => {
     codes: settings.codes ?? 0.3,
     proxies: settings.proxies ?? 0.3,
     payments: settings.payments ?? 0.3,
+    subscriptions: settings.subscriptions ?? 0.3,
+    people: settings.people ?? 0.3,
     isReal: false,
     outcome: undefined
   }
@@ -70,9 +72,9 @@ describe("shrinking", () => {
           ...{ steps: rule.steps, hosts: rule.hosts },
           operations: [rule.operation]
         })
-        const { codes, inboxes, keys, opens, payments, proxies, webhooks } = settings
-        const none = { codes: 0, inboxes: 0, keys: 0, opens: 0, payments: 0, proxies: 0, webhooks: 0 }
-        expect({ codes, inboxes, keys, opens, payments, proxies, webhooks }).toEqual(none)
+        const { codes, inboxes, keys, opens, payments, people, proxies, subscriptions, webhooks } = settings
+        const none = { codes: 0, inboxes: 0, keys: 0, opens: 0, payments: 0, people: 0, proxies: 0, subscriptions: 0, webhooks: 0 }
+        expect({ codes, inboxes, keys, opens, payments, people, proxies, subscriptions, webhooks }).toEqual(none)
         const left = Object.entries(settings.faults ?? {}).filter(([name, value]) => Reflect.get(Faults.none, name) !== value)
         expect(left.map(([name]) => name)).toEqual(rule.fault === undefined ? [] : [rule.fault])
       })

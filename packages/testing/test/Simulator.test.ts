@@ -148,7 +148,7 @@ describe("finds no violation under seeds that found a bug", () => {
   }
 
   /** They found it before hosts opened accounts by ids of their own, delivered webhooks, had inboxes, numbers and nodes, and took payments. */
-  const AS_FOUND = { opens: 0, webhooks: 0, inboxes: 0, codes: 0, proxies: 0, payments: 0 }
+  const AS_FOUND = { opens: 0, webhooks: 0, inboxes: 0, codes: 0, proxies: 0, payments: 0, subscriptions: 0, people: 0 }
 
   for (const [seed, what] of Object.entries(FOUND)) test(`seed ${seed}: ${what}`, () => simulate(Number(seed), AS_FOUND))
 })
@@ -161,7 +161,15 @@ describe("finds no violation of webhooks under seeds that found a bug", () => {
 
   for (const [seed, what] of Object.entries(FOUND))
     test(`seed ${seed}: ${what}`, async () => {
-      const { stats } = await simulate(Number(seed), { webhooks: 0.5, inboxes: 0, codes: 0, proxies: 0, payments: 0 })
+      const { stats } = await simulate(Number(seed), {
+        webhooks: 0.5,
+        inboxes: 0,
+        codes: 0,
+        proxies: 0,
+        payments: 0,
+        subscriptions: 0,
+        people: 0
+      })
       expect(stats["webhook accepted"]).toBeGreaterThan(10)
     })
 })
@@ -315,7 +323,7 @@ describe("jobs at two hosts, with one planned fault", () => {
     simulate(seed, {
       steps: 17,
       hosts: 2,
-      ...{ opens: 0, webhooks: 0, inboxes: 0, codes: 0, proxies: 0, payments: 0 },
+      ...{ opens: 0, webhooks: 0, inboxes: 0, codes: 0, proxies: 0, payments: 0, subscriptions: 0, people: 0 },
       faults: { ...Simulator.none, upstreams: 0.25, hangUps: 0.05, leaps: 0.03, ...faults }
     })
   /** The appends of the day on which nothing fails by plan. */
@@ -353,7 +361,7 @@ describe("jobs at two hosts, with one planned fault", () => {
     let accepted = 0
     for (let write = SOAK > 1 ? 1 : 2, met = true; met; write += SOAK > 1 ? 1 : 2) {
       const { calls, events, trace } = await simulate(260, {
-        ...{ steps: 17, hosts: 2, keys: 0, opens: 0, webhooks: 0 },
+        ...{ steps: 17, hosts: 2, keys: 0, opens: 0, webhooks: 0, subscriptions: 0, people: 0 },
         faults: { ...Simulator.none, outage: { write, millis: 60_000 } }
       })
       met = trace.some((line) => line.includes("has no event store"))

@@ -167,11 +167,22 @@ export const statusOf = ({ canceled, endedAt, period }: Subscription, now: Times
   return now < period.until ? "active" : "past_due"
 }
 
-/** The payment that its owner can make now: that of the first or the next period, or of an upgrade. */
-export const payable = ({ current, open }: Subscriptions): Attempt | undefined =>
+/** The payment that its owner can make now: that of the first or the next period, or of an upgrade. `plan`: only one that buys this. */
+export const payable = ({ current, open }: Subscriptions, plan?: Plan): Attempt | undefined =>
   current === null || current.endedAt !== null
     ? undefined
-    : open.findLast((attempt) => attempt.subscriptionId === current.subscriptionId && !attempt.failed && isWanted(current, attempt))
+    : open.findLast(
+        (attempt) =>
+          attempt.subscriptionId === current.subscriptionId &&
+          !attempt.failed &&
+          isWanted(current, attempt) &&
+          (plan === undefined || samePlan(attempt.plan, plan))
+      )
+
+/** Whether a payment of an upgrade in this period failed: then its owner is asked for other means. */
+export const isDeclined = ({ open }: Subscriptions, { buys, period, subscriptionId }: Attempt): boolean =>
+  buys === "upgrade" &&
+  open.some((one) => one.buys === "upgrade" && one.failed && one.subscriptionId === subscriptionId && one.period === period)
 
 /** Whether a payment, if it is captured, still buys something. */
 const isWanted = ({ endedAt, period, plan, subscriptionId }: Subscription, attempt: Attempt): boolean => {

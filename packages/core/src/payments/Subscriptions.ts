@@ -9,7 +9,7 @@ import { newPaymentId } from "../Ids.ts"
 import type { Timestamp } from "../Timestamp.ts"
 import { Checkout, type NewOrder, type NoGateway, type PaymentNotFound } from "./Checkout.ts"
 import * as Payment from "./Payment.ts"
-import type { Begun, GatewayRefused, GatewayUnavailable } from "./PaymentGateway.ts"
+import { type Begun, GatewayRefused, type GatewayUnavailable } from "./PaymentGateway.ts"
 import { Payments } from "./Payments.ts"
 import { linesOf, type Plan } from "./Plans.ts"
 import * as Subscription from "./Subscription.ts"
@@ -115,6 +115,26 @@ const NO_BONUS = Credits.zero
 /** A payment of a subscription that was captured, with the time that it bought. */
 const purchaseOf = ({ purchase }: Payment.Order) => (purchase._tag === "Period" ? purchase : undefined)
 
+/** Decides by `decided`, and requests what is to be paid. Where stored means are declined for an upgrade, the owner is asked for others. */
+const requesting = <A, D, E>(
+  decided: (paymentId: string) => Effect.Effect<Subscription.Subscriptions, D>,
+  plan: Plan,
+  pay: (all: Subscription.Subscriptions, attempt: Subscription.Attempt) => Effect.Effect<A, E | GatewayRefused>
+) => {
+  const request = (paymentId: string): Effect.Effect<A | undefined, D | E | GatewayRefused> =>
+    Effect.flatMap(decided(paymentId), (all): Effect.Effect<A | undefined, D | E | GatewayRefused> => {
+      const attempt = Subscription.payable(all, plan)
+      if (attempt === undefined) return Effect.undefined
+      if (attempt.buys !== "upgrade" || Subscription.isDeclined(all, attempt)) return pay(all, attempt)
+      return Effect.catchIf(
+        pay(all, attempt),
+        (error): error is GatewayRefused => error instanceof GatewayRefused,
+        () => Effect.flatMap(newPaymentId, request)
+      )
+    })
+  return request
+}
+
 const make = Effect.fnUntraced(function* ({ grace = GRACE, plans = [], seller, tax }: SubscriptionOptions) {
   const wording: Wording = { ...(tax === undefined ? {} : { tax }), ...(seller === undefined ? {} : { seller }) }
   const payments = yield* Payments
@@ -145,7 +165,8 @@ const make = Effect.fnUntraced(function* ({ grace = GRACE, plans = [], seller, t
     const { accountId } = all
     if (accountId === null) return undefined
     const { paymentId } = attempt
-    const order = orderOf(attempt, accountId, yield* agreementOf(all), wording)
+    const agreement = Subscription.isDeclined(all, attempt) ? undefined : yield* agreementOf(all)
+    const order = orderOf(attempt, accountId, agreement, wording)
     const begun = yield* Effect.tapErrorTag(checkout.request(order, { $correlationId: paymentId }), "GatewayRefused", () => note(paymentId))
     if (begun.order.recurring?.agreement !== undefined) yield* checkout.capture(accountId, paymentId)
     yield* note(paymentId)
@@ -173,9 +194,9 @@ const make = Effect.fnUntraced(function* ({ grace = GRACE, plans = [], seller, t
       const plan = name === undefined ? plans[0] : plans.find((plan) => plan.plan === name)
       if (plan === undefined) return yield* new PlanNotFound({ plans: plans.map((plan) => plan.plan) })
       const stream = Subscription.streamOf(accountId)
-      const { state } = yield* execute(stream, Subscription.want({ ...ids, accountId, plan }, graceMillis), metadata)
-      const attempt = Subscription.payable(state)
-      const payable = attempt === undefined ? undefined : yield* pay(state, attempt)
+      const decided = (paymentId: string) =>
+        Effect.map(execute(stream, Subscription.want({ ...ids, paymentId, accountId, plan }, graceMillis), metadata), ({ state }) => state)
+      const payable = yield* requesting(decided, plan, pay)(ids.paymentId)
       return (yield* shown(stream, payable)) ?? (yield* Effect.die(new Error("A subscription that is wanted exists")))
     }),
     cancel: Effect.fn("Subscriptions.cancel")(function* (accountId: string, subscriptionId: string, isNow: boolean, metadata) {

@@ -9,11 +9,11 @@ import { describe, expect, test } from "vitest"
 import * as FaultyEventStore from "../../../testing/src/FaultyEventStore.ts"
 import { invariants, type Recorded } from "../../../testing/src/Invariants.ts"
 import * as SeededRandom from "../../../testing/src/SeededRandom.ts"
+import { type Act, type Called, type Followed, mistakesIn, type SignedOut, type SignedUp } from "../../../testing/src/SignInHistory.ts"
 import { Session } from "../../src/accounts/Session.ts"
 import { SignInLink } from "../../src/accounts/SignInLink.ts"
 import { Account } from "../../src/ledger/Account.ts"
 import { host, type Stores, settle, stores, testing } from "./Hosts.ts"
-import { type Act, type Called, type Followed, mistakesIn, type SignedOut } from "./SignInHistory.ts"
 
 const ADDRESSES = ["ada@example.com", "bob@example.com", "eve@example.com"] as const
 const RATES = { before: 0.02, after: 0.02, lost: 0.02 }
@@ -126,7 +126,8 @@ describe("histories of people who sign in", () => {
         const shared = yield* stores
         const history = yield* live(seed, shared, 120)
         expect(mistakesIn(history)).toEqual([])
-        for (const act of history) met.add("answer" in act ? `${act._tag} ${act.answer}` : `${act._tag} ${act.isSure}`)
+        for (const act of history)
+          met.add("answer" in act ? `${act._tag} ${act.answer}` : "isSure" in act ? `${act._tag} ${act.isSure}` : act._tag)
         const log = yield* recordedIn(shared)
         expect(invariants(log)).toEqual([])
         // An address gets its sign-up credits once, whatever failed in between
@@ -164,7 +165,36 @@ describe("the checker of histories", () => {
     expect(mistakesIn([{ ...refused, isRightBrowser: false }, { ...refused, isInTime: "unclear" }, admitted])).toEqual([])
   })
 
+  test("says nothing of what goes on at once", () => {
+    const at = (began: number, ended: number) => ({ began, ended })
+    // Two follow the link at once, and one of them is admitted
+    expect(
+      mistakesIn([
+        { ...admitted, ...at(0, 4) },
+        { ...refused, ...at(1, 2) }
+      ])
+    ).toEqual([])
+    expect(
+      mistakesIn([
+        { ...admitted, ...at(0, 1) },
+        { ...out, ...at(2, 5) },
+        { ...called("in"), ...at(3, 4) },
+        { ...called("out"), ...at(3, 6) }
+      ])
+    ).toEqual([])
+  })
+
+  const session: SignedUp = { _tag: "SignedUp", link: "l1", account: "acc_1", session: "s1" }
+
+  test("lets the account of a sign-up end for that which its address has", () => {
+    expect(mistakesIn([session, called("in"), { ...admitted, account: "acc_2", session: "s2" }, called("out")])).toEqual([])
+    expect(mistakesIn([session, { ...admitted, session: "s2" }, called("out")])).toEqual(["s1 was refused, and had not ended"])
+  })
+
   test.each<[string, ReadonlyArray<Act>, string]>([
+    ["a session that its owner ended", [admitted, { ...out, session: "s1" }, called("in")], "s1 was used after its end"],
+    ["another session that ends with it", [admitted, { ...out, session: "s2" }, called("out")], "s1 was refused, and had not ended"],
+    ["a session after its time", [admitted, { ...called("in"), isInTime: false }], "s1 was used after its time"],
     ["a link that admits twice", [admitted, { ...admitted, session: "s2" }], "l1 admitted twice"],
     ["a link that admits another browser", [{ ...admitted, isRightBrowser: false }], "l1 admitted another browser"],
     ["a link that admits late", [{ ...admitted, isInTime: false }], "l1 admitted after its time"],

@@ -262,6 +262,47 @@ describe("stored means of payment", () => {
   )
 })
 
+describe("a dearer plan that stored means pay for", () => {
+  testing(
+    "is paid by other means where these are declined",
+    Effect.gen(function* () {
+      const gateway = new StoringGateway()
+      const shared = yield* stores
+      yield* TestClock.setTime(JANUARY)
+      const here = yield* host(shared, { gateway: gateway.layer as Layer.Layer<never> })
+      yield* here.ledger.execute(ACCOUNT, Decisions.open({ sealedEmail: "sealed", emailHash: "hash" }))
+      yield* here.subscriptions.want(ACCOUNT, undefined, ids(0))
+      gateway.pay(FIRST)
+      yield* here.checkout.capture(ACCOUNT, FIRST)
+      yield* here.subscriptions.note(FIRST)
+      gateway.declines = true
+      yield* TestClock.setTime(JANUARY + 5 * DAY)
+      const { payable } = yield* here.subscriptions.want(ACCOUNT, "pro", ids(1))
+      const paymentId = payable?.order.paymentId ?? "none"
+      expect(paymentId).not.toBe(ids(1).paymentId)
+      expect(payable?.next).toEqual({ _tag: "ClientSecret", clientSecret: `secret_${paymentId}` })
+      // Asked again, it is the same payment
+      expect((yield* here.subscriptions.want(ACCOUNT, "pro", ids(2))).payable?.order.paymentId).toBe(paymentId)
+      gateway.pay(paymentId)
+      yield* here.checkout.capture(ACCOUNT, paymentId)
+      yield* here.subscriptions.note(paymentId)
+      expect((yield* current(here)).subscription.plan).toEqual(PRO)
+      yield* sound(shared)
+    })
+  )
+
+  testing(
+    "is not to be paid by an owner who asks for the plan that is in force",
+    Effect.gen(function* () {
+      const { here } = yield* subscribed
+      yield* TestClock.setTime(JANUARY + 5 * DAY)
+      expect((yield* here.subscriptions.want(ACCOUNT, "pro", ids(1))).payable?.order.paymentId).toBe(ids(1).paymentId)
+      expect((yield* here.subscriptions.want(ACCOUNT, "standard", ids(2))).payable).toBeUndefined()
+      expect((yield* here.subscriptions.want(ACCOUNT, "pro", ids(3))).payable?.order.paymentId).toBe(ids(1).paymentId)
+    })
+  )
+})
+
 describe("cancellation", () => {
   testing(
     "at the period's end keeps the credits until then, and is taken back by subscribing again",

@@ -9,6 +9,7 @@ import { lastAt } from "./Histories.ts"
 import * as JobEndpoints from "./JobEndpoints.ts"
 import type { JobHistory, LogRecorder, RecordedAccountEvent, RecordedJobEvent } from "./LogRecorder.ts"
 import type { Held } from "./payments/Gateway.ts"
+import type { People } from "./people/People.ts"
 import type { Terms } from "./proxies/Endpoints.ts"
 import type {
   Admission,
@@ -65,6 +66,8 @@ export interface Records {
   /** What each node carried for each session, oldest first, by the session and the node. */
   readonly carried: Map<string, ReadonlyArray<Carried>>
   readonly countings: Array<Counting>
+  /** What people did with links, sessions and keys. */
+  readonly people: People
   /** Reservations of calls without a key whose outcome is unknown, and which the host has recorded to make free. */
   readonly promised: Set<string>
 }

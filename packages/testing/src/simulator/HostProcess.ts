@@ -1,7 +1,7 @@
 /** One life of a host: all of Millrace as one process, over stores with faults. */
 import { createHash } from "node:crypto"
 import type { Charge, Operation } from "@millrace/core"
-import { BlobStore, MasterKey, Millrace, type ProxyNodes, type ProxySessions, Vault, WebhookSender } from "@millrace/core"
+import { BlobStore, MasterKey, Millrace, type ProxyNodes, type ProxySessions, SignIn, Vault, WebhookSender } from "@millrace/core"
 import { type Aggregate, EventStore, StateStore } from "@millrace/event-sourcing"
 import { Context, Effect, Layer, Scope, Stream } from "effect"
 import type { SeededRandom } from "../SeededRandom.ts"
@@ -15,9 +15,11 @@ import * as JobEndpoints from "./JobEndpoints.ts"
 import * as Network from "./Network.ts"
 import * as Payments from "./payments/Endpoints.ts"
 import type { SimulatedGateway } from "./payments/Gateway.ts"
+import * as People from "./people/Endpoints.ts"
 import * as Proxies from "./proxies/Endpoints.ts"
 import type { Receivers } from "./Receivers.ts"
 import { Disconnected } from "./Records.ts"
+import * as Subscriptions from "./subscriptions/Endpoints.ts"
 import type { FaultInjector } from "./UpstreamFaults.ts"
 import * as UserWork from "./UserWork.ts"
 import type { AnyWorkload, HostServices, SimulatedOperation } from "./Workload.ts"
@@ -55,6 +57,10 @@ export interface Deployment {
   readonly nodes: Records["nodes"]
   /** What takes payments; undefined if hosts take none. */
   readonly gateway: SimulatedGateway | undefined
+  /** Whether hosts have plans. */
+  readonly subscriptions: boolean
+  /** What brings people's mail; undefined if nobody can sign in. */
+  readonly relay: People.SimulatedRelay | undefined
   /** Writes of all hosts so far: at the stage of the planned crash, and those sent if an outage is planned. */
   readonly writes: { crash: number; outage: number }
   /** Gets every warning and error that a host logs. */
@@ -96,7 +102,9 @@ export const prepare = (deployment: Deployment, connection: Network.Connection, 
   const sessions = deployment.proxies === undefined ? {} : { proxies: deployment.proxies }
   const nodes = deployment.proxies === undefined ? [] : Proxies.OFFERS
   const payments = deployment.gateway === undefined ? [] : Payments.OFFERS
-  const all = [...workload.offers, ...mail, ...codes, ...nodes, ...payments]
+  const plans = deployment.subscriptions ? Subscriptions.OFFERS : []
+  const keys = deployment.relay === undefined ? [] : People.OFFERS
+  const all = [...workload.offers, ...mail, ...codes, ...nodes, ...payments, ...plans, ...keys]
   const offered: ReadonlyArray<Operation.Any> = all.map(({ operation }) => operation)
   const endpoints: ReadonlyArray<SimulatedOperation> = JobEndpoints.make(offered)
   const stores = Layer.mergeAll(
@@ -109,11 +117,20 @@ export const prepare = (deployment: Deployment, connection: Network.Connection, 
     Effect.map(servicesOf(deployment, process), (services) => {
       operations = [...offered.map((operation) => FaultyOperation.make(operation, { ...injector, services, process })), ...endpoints]
       const background = { recovery: RECOVERY, expiryNotice: EXPIRY_NOTICE } as const
-      return Millrace.layer({ operations, late: faults.late, ...background, accounts, jobs, payments: Payments.terms, ...sessions })
+      return Millrace.layer({
+        operations,
+        late: faults.late,
+        ...background,
+        accounts,
+        jobs,
+        payments: { ...Payments.terms, ...Subscriptions.terms },
+        ...sessions
+      })
     })
   ).pipe(
     withWebhooks(deployment, process),
     withNode(deployment, process),
+    withPeople(deployment),
     Layer.provideMerge(inboxesOf(deployment)),
     Layer.provideMerge(deployment.gateway?.layer ?? Layer.empty),
     Layer.provideMerge(deployment.codes ? Layer.provide(Codes.receiver, Vault.Vault.layer) : Layer.empty),
@@ -141,6 +158,14 @@ const withNode =
   ({ nodes, proxies }: Deployment, process: Process) =>
   <A, E, R>(host: Layer.Layer<A | ProxyNodes, E, R>) =>
     proxies === undefined ? host : Layer.provideMerge(Proxies.announced(process, nodes), host)
+
+/** The host with what people sign in by, if they can. */
+const withPeople =
+  ({ relay }: Deployment) =>
+  <A, E, R>(host: Layer.Layer<A | Millrace.Administration, E, R>) =>
+    relay === undefined
+      ? host
+      : SignIn.layer.pipe(Layer.provideMerge(Millrace.sessions(RECOVERY)), Layer.provide(relay.layer), Layer.provideMerge(host))
 
 /** The inboxes of a host, if there are any. */
 const inboxesOf = ({ inboxes }: Deployment) =>

@@ -11,7 +11,10 @@ import {
   Job,
   Payment,
   ProxySession,
+  Session,
+  SignInLink,
   Sms,
+  Subscription,
   Verification,
   Webhook
 } from "@millrace/core"
@@ -66,6 +69,10 @@ export class LogRecorder {
   readonly payments: Histories<Payment.Payment, Payment.PaymentEvent> = new Histories(Payment.Payment)
   /** Invoices and credit notes, by their month. */
   readonly invoices: Histories<Invoice.Month, Invoice.InvoiceEvent> = new Histories(Invoice.Invoice)
+  /** Subscriptions, by the account without its prefix. */
+  readonly subscriptions: Histories<Subscription.Subscriptions, Subscription.SubscriptionEvent> = new Histories(Subscription.Subscription)
+  /** Links that were mailed to people. */
+  readonly links = new Histories(SignInLink.SignInLink)
   /** Reservations that have not ended. */
   readonly openHolds = new Set<string>()
   /** The store, with every append recorded. */
@@ -152,6 +159,12 @@ export class LogRecorder {
         return this.payments.record(id, this.#checked(of(Payment.Payment)))
       case Invoice.Invoice.category:
         return this.invoices.record(id, this.#checked(of(Invoice.Invoice)))
+      case Subscription.Subscription.category:
+        return this.subscriptions.record(id, this.#checked(of(Subscription.Subscription)))
+      case SignInLink.SignInLink.category:
+        return this.links.record(id, this.#checked(of(SignInLink.SignInLink)))
+      case Session.Session.category:
+        return void this.#checked(of(Session.Session))
       case Sms.Sms.category:
         return this.texts.record(id, this.#checked(of(Sms.Sms)))
       case Verification.Verification.category:

@@ -56,6 +56,13 @@ const statsOf = (evidence: Evidence, calls: ReadonlyArray<CallSummary>): Record<
   for (const { answer } of records.textings) count(`text ${answer?.told ?? "not answered"}`)
   for (const { answer } of records.admissions) count(`client ${answer?.told ?? "not answered"}`)
   for (const { answer } of records.countings) count(`count ${answer?.told ?? "not answered"}`)
+  for (const { events } of recorder.subscriptions.byId.values())
+    for (const { event } of events) {
+      if (event._tag === "SubscriptionEnded") count(`subscription ended: ${event.reason}`)
+      if (event._tag === "SubscriptionPeriodBegan" && event.period > 0) count("subscription renewed")
+    }
+  for (const act of records.people.acts) count(`people ${"answer" in act ? `${act._tag} ${act.answer}` : act._tag}`)
+  for (const act of records.people.keyActs) count(`people key ${act._tag}${act._tag === "Used" ? ` ${act.answer}` : ""}`)
   stats["promises"] = records.promised.size
   return stats
 }

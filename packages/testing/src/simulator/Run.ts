@@ -20,6 +20,13 @@ const INBOXES = { often: 0.3, seeds: 0.3 }
 const CODES = { often: 0.3, seeds: 0.3 }
 const PROXIES = { often: 0.3, seeds: 0.2 }
 const PAYMENTS = { often: 0.3, seeds: 0.3 }
+const SUBSCRIPTIONS = { often: 0.3, seeds: 0.2 }
+const PEOPLE = { often: 0.3, seeds: 0.2 }
+/** How often time skips at least where periods, links and keys are to end. */
+const LEAPS = 0.01
+
+/** What only some seeds have. */
+type Optional = "webhooks" | "inboxes" | "codes" | "proxies" | "payments" | "subscriptions" | "people"
 
 /** What came of a run. */
 export interface Run {
@@ -28,12 +35,17 @@ export interface Run {
   readonly trace: ReadonlyArray<string>
   /** The line of the trace that reports the first violation; undefined if there is none. */
   readonly firstAt: number | undefined
-  /** Probability that a step did something to webhooks, to inboxes, for codes, with proxy sessions, and to payments; 0 if there were none. */
+  /**
+   * Probability that a step did something to webhooks, to inboxes, for codes, with proxy sessions, to payments, to subscriptions, and that people do;
+   * 0 if there were none.
+   */
   readonly webhooks: number
   readonly inboxes: number
   readonly codes: number
   readonly proxies: number
   readonly payments: number
+  readonly subscriptions: number
+  readonly people: number
   /** Steps that had begun. */
   readonly steps: number
   /** Real time took part, so the same seed need not lead here again. */
@@ -53,14 +65,17 @@ export const run = (settings: Settings, workload: AnyWorkload, until: "end" | "v
   Effect.suspend(() => {
     const { hosts, keys = KEYS, opens = OPENS, seed, steps = STEPS, trials = 0 } = settings
     const random = SeededRandom.make(seed)
-    const often = (what: "webhooks" | "inboxes" | "codes" | "proxies" | "payments", { often, seeds }: typeof WEBHOOKS): number =>
+    const often = (what: Optional, { often, seeds }: typeof WEBHOOKS): number =>
       settings[what] ?? (workload.isStandard === true && random.fork(what).chance(seeds) ? often : 0)
     const webhooks = often("webhooks", WEBHOOKS)
     const inboxes = often("inboxes", INBOXES)
     const codes = often("codes", CODES)
     const proxies = often("proxies", PROXIES)
     const payments = often("payments", PAYMENTS)
-    const faults = faultsOf(settings)
+    const subscriptions = often("subscriptions", SUBSCRIPTIONS)
+    const people = often("people", PEOPLE)
+    const drawn = faultsOf(settings)
+    const faults = subscriptions + people > 0 ? { ...drawn, leaps: Math.max(drawn.leaps, LEAPS) } : drawn
     const { disorder, yieldEvery } = faults
     const world = new World({ random: random.fork("order"), start: START, disorder, yieldEvery })
     world.note("world", JSON.stringify({ ...faults, appends: undefined }))
@@ -77,7 +92,7 @@ export const run = (settings: Settings, workload: AnyWorkload, until: "end" | "v
       begun = step
     }
     const chosen = choose(workload, settings.operations)
-    const rates = { keys, opens, webhooks, inboxes, codes, proxies, payments, trials }
+    const rates = { keys, opens, webhooks, inboxes, codes, proxies, payments, subscriptions, people, trials }
     const options = { world, steps, ...rates, workload: chosen, faults, random, report, goOn, onStep }
     const fiber = world.begin(() => world.outside.fork(simulate(options, hosts), Context.empty()))
     return Effect.map(
@@ -98,6 +113,8 @@ export const run = (settings: Settings, workload: AnyWorkload, until: "end" | "v
           codes,
           proxies,
           payments,
+          subscriptions,
+          people,
           isReal: isReal(failed),
           outcome
         }

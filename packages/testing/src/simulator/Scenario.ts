@@ -19,18 +19,24 @@ import { type Deployment, RECOVERY } from "./HostProcess.ts"
 import * as Inboxes from "./inboxes/Endpoints.ts"
 import * as FinalInboxes from "./inboxes/FinalPhase.ts"
 import * as JobEndpoints from "./JobEndpoints.ts"
+import { ANSWERED_WITHIN } from "./Leaps.ts"
 import { LogRecorder } from "./LogRecorder.ts"
 import * as OpenActor from "./OpenActor.ts"
 import { type Outcome, outcomeOf } from "./Outcome.ts"
 import * as Payments from "./payments/Endpoints.ts"
 import * as FinalPayments from "./payments/FinalPhase.ts"
 import { SimulatedGateway } from "./payments/Gateway.ts"
+import * as People from "./people/Endpoints.ts"
+import * as FinalPeople from "./people/FinalPhase.ts"
+import { People as PeopleRecords } from "./people/People.ts"
 import * as Proxies from "./proxies/Endpoints.ts"
 import * as FinalProxies from "./proxies/FinalPhase.ts"
 import { Receivers } from "./Receivers.ts"
 import type { Intent } from "./Records.ts"
 import type { Simulation, SimulationOptions } from "./Simulation.ts"
 import * as Steps from "./Steps.ts"
+import * as Subscriptions from "./subscriptions/Endpoints.ts"
+import * as FinalSubscriptions from "./subscriptions/FinalPhase.ts"
 import type { FaultInjector } from "./UpstreamFaults.ts"
 import { waitingIn } from "./UserWork.ts"
 import type { AnyOffer } from "./Workload.ts"
@@ -52,7 +58,7 @@ export const simulate = (options: SimulationOptions, hostCount: number | undefin
 
     world.note("world", "faults end")
     const faultsEnded = simulation.endFaults()
-    const answered = yield* Effect.timeoutOption(Fiber.awaitAll(actors), Steps.ANSWERED_WITHIN)
+    const answered = yield* Effect.timeoutOption(Fiber.awaitAll(actors), ANSWERED_WITHIN)
     if (answered._tag === "None") report(["a caller was never answered", ...waitingIn(world)].join("; "))
     yield* Effect.forEach(hosts, (host) => host.start, { discard: true })
     yield* FinalPhase.untilRecovered(simulation, random.fork("rest").chance(0.3))
@@ -61,9 +67,11 @@ export const simulate = (options: SimulationOptions, hostCount: number | undefin
     yield* FinalPhase.runEveryJob(simulation, random.fork("jobs in the calm"))
     yield* OpenActor.openAgain(simulation, random.fork("opened again"))
     yield* FinalPayments.settle(simulation, random.fork("payments in the calm"))
+    yield* FinalSubscriptions.settle(simulation, random.fork("subscriptions in the calm"))
     yield* FinalWebhooks.settle(simulation, random.fork("webhooks in the calm"))
     yield* FinalInboxes.settle(simulation, random.fork("inboxes in the calm"))
     yield* FinalCodes.settle(simulation, random.fork("codes in the calm"))
+    yield* FinalPeople.settle(simulation, random.fork("people in the calm"))
     yield* FinalProxies.settle(simulation, random.fork("proxies in the calm"))
     fresh.calm()
     yield* fresh.start
@@ -77,6 +85,7 @@ export const simulate = (options: SimulationOptions, hostCount: number | undefin
     yield* FinalInboxes.checkEnded(simulation)
     yield* FinalCodes.checkForgotten(simulation)
     yield* FinalProxies.checkEnded(simulation)
+    yield* FinalSubscriptions.checkRenewed(simulation, random.fork("renewals"))
     yield* FinalPayments.checkLearned(simulation)
     const survivors = new Set(hosts.flatMap(({ process }) => process ?? []))
     for (const host of all) if (!(yield* host.stop)) report(`${host.name} does not stop`)
@@ -94,7 +103,7 @@ const newRecords = (recorder: LogRecorder, paid: Records["paid"]): Records => ({
   ...{ calls: [], grants: [], recurring: [], openings: [], deliveries: [], attempts: [], observations: [] },
   ...{ posts: [], secrets: { told: new Map(), opened: new Map() }, promised: new Set() },
   ...{ mailings: [], addressHashes: new Map(), textings: [], textIds: new Map() },
-  ...{ nodes: new Map(), admissions: [], carried: new Map(), countings: [] }
+  ...{ nodes: new Map(), admissions: [], carried: new Map(), countings: [], people: new PeopleRecords() }
 })
 
 const build = (options: SimulationOptions, hostCount: number | undefined): Effect.Effect<Simulation> =>
@@ -105,20 +114,16 @@ const build = (options: SimulationOptions, hostCount: number | undefined): Effec
     const isOver = () => faultsEnded !== undefined
     const gateway = new SimulatedGateway({ world, random: random.fork("gateway"), rate: () => (isOver() ? 0 : faults.upstreams) })
     const records = newRecords(recorder, gateway.payments)
+    const relay = new People.SimulatedRelay(world, random.fork("relay"), () => (isOver() ? 0 : faults.upstreams / 2))
     const states = withPromises(yield* MemoryStateStore.make, records.promised)
     const { lateBy, appends } = faults
     const plan = appends === undefined ? {} : { plan: { appends } }
     const events = FaultyEventStore.make(recorder.store, { random: random.fork("planned"), lateBy, ...plan })
     let serials = 0
-    const deliveries = new Map<string, Deferred.Deferred<void>>()
+    const deliveries = new Deliveries()
     const injector: FaultInjector = {
       ...{ world, records, report, random: random.fork("weather"), isUndisturbed: Faults.areHostsUndisturbed(faults) },
-      rate: () => (isOver() ? 0 : faults.upstreams),
-      isOver,
-      jobDelivered: (jobId) => {
-        const delivery = deliveries.get(jobId)
-        if (deliveries.delete(jobId) && delivery !== undefined) Deferred.doneUnsafe(delivery, Effect.void)
-      }
+      ...{ rate: () => (isOver() ? 0 : faults.upstreams), isOver, jobDelivered: deliveries.delivered }
     }
     const receivers = new Receivers({
       world,
@@ -143,8 +148,14 @@ const build = (options: SimulationOptions, hostCount: number | undefined): Effec
       webhooks: options.webhooks === 0 ? undefined : webhookOptions(random.fork("webhook options")),
       receivers,
       inboxes: options.inboxes === 0 ? undefined : { domain: Inboxes.DOMAIN, upkeep: RECOVERY },
-      ...{ codes: options.codes > 0, proxies: options.proxies === 0 ? undefined : sessionTerms, nodes: records.nodes },
-      ...{ gateway: options.payments === 0 ? undefined : gateway, writes: { crash: 0, outage: 0 } },
+      ...{
+        subscriptions: options.subscriptions > 0,
+        codes: options.codes > 0,
+        proxies: options.proxies === 0 ? undefined : sessionTerms,
+        nodes: records.nodes
+      },
+      ...{ gateway: options.payments + options.subscriptions === 0 ? undefined : gateway, writes: { crash: 0, outage: 0 } },
+      relay: options.people === 0 ? undefined : relay,
       onWarning: (host, message) => {
         const { attempts } = records
         if (!isExpectedWarning(message, { faults, faultsEnded, attempts, now: world.now })) report(`${host} logs: ${message}`)
@@ -155,22 +166,16 @@ const build = (options: SimulationOptions, hostCount: number | undefined): Effec
       events: recorder.store,
       faults: Faults.none,
       jobs: { runner: false },
-      webhooks: undefined,
-      proxies: undefined
+      ...{ webhooks: undefined, proxies: undefined, relay: undefined }
     })
     const accounts = yield* found(founder, offersOf(options), { verified: 1 + shape.below(3), trials: options.trials }, report)
     const hosts = hostsOf(deployment, hostCount ?? 1 + shape.below(3), runners)
     return {
       ...{ ...options, hosts, fresh: new Host("fresh", deployment), accounts, records, states, isOver },
-      ...{ blobs: deployment.blobs, files: deployment.files, receivers, sessionTerms, gateway },
+      ...{ blobs: deployment.blobs, files: deployment.files, receivers, sessionTerms, gateway, relay },
       serial: () => ++serials,
       operations: new Map(workload.offers.map(({ operation }) => [operation.key, operation])),
-      awaitDelivery: (jobId) =>
-        Effect.suspend(() => {
-          const delivery = deliveries.get(jobId) ?? Deferred.makeUnsafe()
-          deliveries.set(jobId, delivery)
-          return Deferred.await(delivery)
-        }),
+      awaitDelivery: deliveries.next,
       endFaults: () => {
         faultsEnded = { at: world.now, length: recorder.length }
         events.calm()
@@ -179,6 +184,24 @@ const build = (options: SimulationOptions, hostCount: number | undefined): Effec
       }
     }
   })
+
+/** Attempts at jobs that deliver their work. */
+class Deliveries {
+  readonly #waiting = new Map<string, Deferred.Deferred<void>>()
+
+  readonly delivered = (jobId: string): void => {
+    const waiting = this.#waiting.get(jobId)
+    if (this.#waiting.delete(jobId) && waiting !== undefined) Deferred.doneUnsafe(waiting, Effect.void)
+  }
+
+  /** Waits for the next delivery of a job. */
+  readonly next = (jobId: string): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      const waiting = this.#waiting.get(jobId) ?? Deferred.makeUnsafe()
+      this.#waiting.set(jobId, waiting)
+      return Deferred.await(waiting)
+    })
+}
 
 /** Leases that last long enough that simulated hours cost little, and pauses short enough that the final phase sees the last attempt. */
 const webhookOptions = (random: SeededRandom): Millrace.WebhookOptions => ({
@@ -208,14 +231,19 @@ const offersOf = ({
   codes,
   inboxes,
   payments,
+  people,
   proxies,
+  subscriptions,
   workload
 }: SimulationOptions): ReadonlyArray<Pick<AnyOffer, "operation" | "price">> => [
   ...workload.offers,
   ...(inboxes === 0 ? [] : Inboxes.OFFERS),
   ...(codes === 0 ? [] : Codes.OFFERS),
   ...(proxies === 0 ? [] : Proxies.OFFERS),
-  ...(payments === 0 ? [] : Payments.OFFERS)
+  // Subscriptions are paid by payments
+  ...(payments === 0 && subscriptions === 0 ? [] : Payments.OFFERS),
+  ...(subscriptions === 0 ? [] : Subscriptions.OFFERS),
+  ...(people === 0 ? [] : People.OFFERS)
 ]
 
 /** Publishes the first prices, and opens verified accounts and others that begin with a trial. Returns their ids. */

@@ -36,6 +36,16 @@ export interface Settings {
    * three of ten seeds of the standard workload, else 0: then hosts take no payments.
    */
   readonly payments?: number | undefined
+  /**
+   * Probability that a step does something to a subscription, or lets time pass to where one is due. By default 0.3 in some two of ten seeds of
+   * the standard workload, else 0: then hosts have no plans. Where there are any, time skips, whatever `faults.leaps` says.
+   */
+  readonly subscriptions?: number | undefined
+  /**
+   * Probability that a step does something that people do: they sign up, sign in by links and out, call, and use their keys. By default 0.3 in
+   * some two of ten seeds of the standard workload, else 0: then nobody can sign in.
+   */
+  readonly people?: number | undefined
   /** How many accounts more call whose address was never verified, so that they begin with a trial: 0 by default. */
   readonly trials?: number | undefined
   /** The keys of the operations that are called: all of the workload's by default. */

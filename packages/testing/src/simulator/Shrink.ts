@@ -16,7 +16,7 @@ export interface Shrunk {
 /** What kind of violation it is: its words, without the names and numbers of one run. */
 export const kindOf = (violation: string): string =>
   violation
-    .replaceAll(/\b(?:acc|job|res|lot|key|blob|wh|inbox|msg|sms|ver|proxy)_\w+/gu, "#")
+    .replaceAll(/\b(?:acc|job|res|lot|key|blob|wh|inbox|msg|sms|ver|proxy|pay|sub|sim|ses|link)_\w+/gu, "#")
     .replaceAll(/\b[qkh]?\d[\d.]*\b/gu, "#")
     .replaceAll(/[0-9A-Za-z_-]{20,}/gu, "#")
 
@@ -58,6 +58,10 @@ const fewerProxies: Pass = ({ settings, proxies }) => (proxies === 0 ? [] : [{ .
 
 const fewerPayments: Pass = ({ settings, payments }) => (payments === 0 ? [] : [{ ...settings, payments: 0 }])
 
+const fewerSubscriptions: Pass = ({ settings, subscriptions }) => (subscriptions === 0 ? [] : [{ ...settings, subscriptions: 0 }])
+
+const fewerPeople: Pass = ({ people, settings }) => (people === 0 ? [] : [{ ...settings, people: 0 }])
+
 /** One operation alone, or one less. */
 const fewerOperations: Pass = ({ settings }, all) => {
   const offered = settings.operations ?? all
@@ -94,13 +98,17 @@ const PASSES: ReadonlyArray<Pass> = [
   fewerInboxes,
   fewerCodes,
   fewerProxies,
-  fewerPayments
+  fewerPayments,
+  fewerSubscriptions,
+  fewerPeople
 ]
 
 /** What is left of what the seed drew must be told, for another seed draws other faults, and may have none of these. */
 const explicit = (run: Run): Run => {
-  const { codes, inboxes, payments, proxies, settings, webhooks } = run
-  const drawn = Object.fromEntries(Object.entries({ webhooks, inboxes, codes, proxies, payments }).filter(([, often]) => often > 0))
+  const { codes, inboxes, payments, people, proxies, settings, subscriptions, webhooks } = run
+  const drawn = Object.fromEntries(
+    Object.entries({ webhooks, inboxes, codes, proxies, payments, subscriptions, people }).filter(([, often]) => often > 0)
+  )
   return { ...run, settings: { ...settings, ...drawn, faults: faultsOf(settings) } }
 }
 

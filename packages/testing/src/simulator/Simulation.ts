@@ -9,6 +9,7 @@ import type { Blobs } from "./FaultyStores.ts"
 import type { Host } from "./Host.ts"
 import type { Files } from "./HostProcess.ts"
 import type { SimulatedGateway } from "./payments/Gateway.ts"
+import type { SimulatedRelay } from "./people/Endpoints.ts"
 import type { Terms } from "./proxies/Endpoints.ts"
 import type { Receivers } from "./Receivers.ts"
 import type { AnyWorkload } from "./Workload.ts"
@@ -33,6 +34,10 @@ export interface SimulationOptions {
   readonly proxies: number
   /** Probability that a step does something to payments. Without it hosts take none. */
   readonly payments: number
+  /** Probability that a step does something to subscriptions. Without it hosts have no plans. */
+  readonly subscriptions: number
+  /** Probability that a step does something that people do. Without it nobody can sign in. */
+  readonly people: number
   /** Accounts that begin with a trial, beside those that are verified. */
   readonly trials: number
   readonly workload: AnyWorkload
@@ -59,6 +64,7 @@ export interface Simulation extends SimulationOptions {
   readonly receivers: Receivers
   readonly sessionTerms: Terms
   readonly gateway: SimulatedGateway
+  readonly relay: SimulatedRelay
   /** Numbers what senders send: another number each time. */
   readonly serial: () => number
   /** Waits until an attempt at the job has delivered its work. */

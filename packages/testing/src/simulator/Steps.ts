@@ -8,19 +8,19 @@ import { checkInvariants } from "./checkers/index.ts"
 import * as CodeActor from "./codes/Actor.ts"
 import * as InboxActor from "./inboxes/Actor.ts"
 import { follow, jobOf, knownJobs } from "./JobCallers.ts"
+import { skipTime } from "./Leaps.ts"
 import * as Nemesis from "./Nemesis.ts"
 import * as OpenActor from "./OpenActor.ts"
 import * as PaymentActor from "./payments/Actor.ts"
+import * as PeopleActor from "./people/Actor.ts"
 import * as ProxyActor from "./proxies/Actor.ts"
-import type { Call, Intent } from "./Records.ts"
+import type { Intent } from "./Records.ts"
 import { nonEmpty, pickAny, type Simulation } from "./Simulation.ts"
+import * as SubscriptionActor from "./subscriptions/Actor.ts"
 import * as WebhookActor from "./WebhookActor.ts"
 
 /** Steps between two checks of the invariants of the log. */
 const CHECK_EVERY = 12
-const MINUTE = 60_000
-/** The longest time until a call is answered, milliseconds. */
-export const ANSWERED_WITHIN = 15 * MINUTE
 
 /** Runs all steps. Adds what callers want to `intents`; returns the fibers of all actors. */
 export const run = (simulation: Simulation, intents: Array<Intent>): Effect.Effect<ReadonlyArray<Fiber.Fiber<unknown>>> =>
@@ -45,6 +45,11 @@ export const run = (simulation: Simulation, intents: Array<Intent>): Effect.Effe
       if (proxies.chance(simulation.proxies)) actors.push(yield* Effect.forkChild(ProxyActor.act(simulation, intents, proxies)))
       const payments = own.fork("payments")
       if (payments.chance(simulation.payments)) actors.push(yield* Effect.forkChild(PaymentActor.act(simulation, intents, payments)))
+      const subscriptions = own.fork("subscriptions")
+      if (subscriptions.chance(simulation.subscriptions))
+        actors.push(yield* Effect.forkChild(SubscriptionActor.act(simulation, intents, subscriptions)))
+      const people = own.fork("people")
+      if (people.chance(simulation.people)) actors.push(yield* Effect.forkChild(PeopleActor.act(simulation, people)))
       const clocks = own.fork("clocks")
       if (clocks.chance(faults.clocks)) clocks.pick(nonEmpty(hosts)).stepClock(clocks)
       if (own.chance(faults.leaps)) skipTime(simulation, own)
@@ -52,16 +57,6 @@ export const run = (simulation: Simulation, intents: Array<Intent>): Effect.Effe
     }
     return actors
   })
-
-/** Skips up to half a minute or, if no caller waits, up to a week. A reply is kept for a day, so a longer call may not find it again. */
-const skipTime = ({ records: { calls }, world }: Simulation, random: SeededRandom): void => {
-  const isWaiting = ({ process, response, startedAt }: Call) =>
-    response === undefined && process.alive && world.now - startedAt <= ANSWERED_WITHIN
-  const long = calls.some(isWaiting) ? [] : [11 * MINUTE, 40 * MINUTE, 25 * 60 * MINUTE, 8 * 24 * 60 * MINUTE]
-  const millis = random.pick([40_000, 90_000, 5 * MINUTE, ...long])
-  world.note("world", `skips ${millis} ms`)
-  world.skip(millis)
-}
 
 /** One thing that callers or an administrator do. */
 const act = (simulation: Simulation, intents: Array<Intent>, random: SeededRandom): Effect.Effect<unknown> =>

@@ -23,6 +23,8 @@ export const isExpectedWarning = (message: string, { attempts, faults, faultsEnd
     return !isOver && (faults.receivers > 0 || !areHostsUndisturbed(faults))
   if (message.startsWith("A webhook could not be sent now"))
     return message.endsWith("WebhookNotFound") || (!isOver && !areHostsUndisturbed(faults))
+  // The relay refuses mail as upstreams fail
+  if (message.startsWith("A sign-in link was not mailed")) return !isOver && faults.upstreams > 0
   // Other checkers judge these attempts and calls
   if (/^(?:An upstream failed|An operation is faulty|An attempt at a job failed)/u.test(message)) return true
   // An attempt that cannot be interrupted finds only at its end that it lost its lease

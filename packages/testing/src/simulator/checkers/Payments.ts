@@ -8,13 +8,16 @@ import type { Evidence, Report } from "../Evidence.ts"
 import { BONUSES } from "../payments/Endpoints.ts"
 import type { Held } from "../payments/Gateway.ts"
 import { type Call, dataOf } from "../Records.ts"
+import { Dues } from "./SubscriptionDues.ts"
 
 const DOLLAR = 1_000_000
 
 export const checkPayments = (evidence: Evidence, report: Report): void => {
+  // Their own checker reports what is wrong with subscriptions
+  const dues = new Dues(evidence, () => {}).byId
   for (const held of evidence.records.paid.values()) {
     const of: Report = (violation) => report(`${held.paymentId}: ${violation}`)
-    checkCredits(held, evidence, of)
+    checkCredits(held, dues.get(held.paymentId)?.credits, evidence, of)
     checkDocuments(held, evidence, of)
   }
   for (const call of evidence.calls) checkAnswer(call, evidence, (violation) => report(`${call.requestId}: ${violation}`))
@@ -45,7 +48,13 @@ const checkDocuments = (held: Held, { recorder }: Evidence, report: Report): voi
 }
 
 /** What its lot was granted and has left of it after what went back, and what its bonus was granted. */
-const checkCredits = ({ amount, paymentId, standing }: Held, { recorder }: Evidence, report: Report): void => {
+const checkCredits = (
+  { amount, paymentId, standing }: Held,
+  /** Of a payment of a subscription; else the credits are those of a pack. */
+  due: number | undefined,
+  { recorder }: Evidence,
+  report: Report
+): void => {
   const [paid, bonus] = lotsOf(paymentId)
   const { order } = recorder.payments.stateOf(Payment.paymentIdOf(paymentId))
   const sums = { granted: 0, bonus: 0, net: 0, grants: 0, byHand: 0 }
@@ -63,8 +72,8 @@ const checkCredits = ({ amount, paymentId, standing }: Held, { recorder }: Evide
   }
   const isCaptured = standing.status === "captured"
   const dollars = amount / 100
-  const bought = isCaptured ? dollars * DOLLAR : 0
-  const given = isCaptured ? ((BONUSES as Readonly<Record<string, number>>)[String(dollars)] ?? 0) : 0
+  const bought = isCaptured ? (due ?? dollars * DOLLAR) : 0
+  const given = isCaptured && due === undefined ? ((BONUSES as Readonly<Record<string, number>>)[String(dollars)] ?? 0) : 0
   const gone = goneOf({ amount, standing })
   const left = isCaptured ? bought - Math.floor((bought * gone) / amount) : 0
   if (sums.granted !== bought || sums.bonus !== given || sums.grants > 2)
@@ -73,10 +82,12 @@ const checkCredits = ({ amount, paymentId, standing }: Held, { recorder }: Evide
   else if (sums.byHand === 0 && sums.granted + sums.net !== left) report(`its account keeps ${sums.granted + sums.net}, not ${left}`)
 }
 
+const OPERATIONS = new Set(["billing.topUp", "billing.captureTopUp"])
+
 /** A caller sees its own payments only, and is told that one was captured once its credits are there. */
 const checkAnswer = (call: Call, { records, recorder }: Evidence, report: Report): void => {
   const { intent, response } = call
-  if (response === undefined || !intent.operation.startsWith("billing.") || Exit.isFailure(response.answer)) return
+  if (response === undefined || !OPERATIONS.has(intent.operation) || Exit.isFailure(response.answer)) return
   const { payment_id: paymentId, status } = dataOf(call) ?? {}
   const history = recorder.payments.of(Payment.paymentIdOf(paymentId))
   const { order } = history.states.at(-1) ?? {}

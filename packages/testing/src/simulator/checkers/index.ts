@@ -9,7 +9,9 @@ import { checkInboxes } from "./Inboxes.ts"
 import { checkObservations } from "./JobAnswers.ts"
 import { checkJobs } from "./Jobs.ts"
 import { checkPayments } from "./Payments.ts"
+import { checkPeople } from "./People.ts"
 import { checkProxies } from "./Proxies.ts"
+import { checkSubscriptions } from "./Subscriptions.ts"
 import { checkTrials } from "./Trials.ts"
 import { checkWebhooks } from "./Webhooks.ts"
 
@@ -29,6 +31,8 @@ export const check = (evidence: Evidence, report: Report): void => {
   checkCodes(evidence, report)
   checkProxies(evidence, report)
   checkPayments(evidence, report)
+  checkSubscriptions(evidence, report)
+  checkPeople(evidence, report)
 }
 
 /** Reports every violation in the log so far. */

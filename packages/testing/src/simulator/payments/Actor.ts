@@ -3,7 +3,7 @@ import { Checkout, Payment } from "@millrace/core"
 import { Effect, Exit, Option } from "effect"
 import type { SeededRandom } from "../../SeededRandom.ts"
 import { callWithRetries, requestOf } from "../Callers.ts"
-import { type Input, type Intent, tagOf } from "../Records.ts"
+import { type Call, type Input, type Intent, tagOf } from "../Records.ts"
 import { nonEmpty, pickAny, pickHost, type Simulation } from "../Simulation.ts"
 import { referenceOf } from "./Gateway.ts"
 
@@ -46,14 +46,14 @@ export const act = (simulation: Simulation, intents: Array<Intent>, random: Seed
 const appeal = ({ disputes }: Payment.Order): ReadonlyArray<Happening> => (disputes.some(({ status }) => status === "lost") ? ["win"] : [])
 
 /** An account wants something, often under a key, and asks until it has an answer. */
-const want = (
+export const want = (
   simulation: Simulation,
   intents: Array<Intent>,
   random: SeededRandom,
   operation: string,
   input: Input,
   owner?: string
-): Effect.Effect<unknown> => {
+): Effect.Effect<Call | undefined> => {
   const key = random.chance(simulation.keys) ? { key: `k${intents.length}` } : {}
   const accountId = owner ?? random.pick(nonEmpty(simulation.accounts))
   const intent = { accountId, operation, input, request: requestOf(operation, input), ...key }

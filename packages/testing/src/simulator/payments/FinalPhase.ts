@@ -68,8 +68,8 @@ const isSame = (a: Payment.Order["disputes"][number], b: Payment.Order["disputes
 /** Day by day, until everything is known: at the last when a review has been due for everything that could have been missed. */
 export const checkLearned = (simulation: Simulation) =>
   Effect.gen(function* () {
-    const { payments, report, world } = simulation
-    if (payments === 0) return
+    const { gateway, report, world } = simulation
+    if (gateway.payments.size === 0) return
     const unknown = () => begun(simulation).filter((order) => !isKnown(order, simulation))
     for (let day = 0; day < REVIEWED && unknown().length > 0; day++) {
       world.skip(DAY)

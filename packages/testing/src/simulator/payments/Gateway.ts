@@ -24,6 +24,8 @@ export interface Held {
   readonly paymentId: string
   /** In the smallest unit. */
   readonly amount: number
+  /** For a payment of a subscription: the stored means by which it is taken; null where the payer is asked. */
+  readonly recurring?: string | null
   standing: Standing
 }
 
@@ -74,11 +76,13 @@ export class SimulatedGateway {
 
   readonly layer: Layer.Layer<PaymentGateway.PaymentGateway> = Layer.sync(PaymentGateway.PaymentGateway, () => ({
     name: NAME,
-    begin: ({ amount, paymentId }) =>
-      this.#answer("begin", () => {
-        if (!this.payments.has(paymentId)) this.payments.set(paymentId, { paymentId, amount: amount.minor, standing: PENDING })
-        return { reference: referenceOf(paymentId), next: { _tag: "ClientSecret", clientSecret: `secret_${paymentId}` } }
-      }),
+    begin: (payment) =>
+      Effect.suspend(
+        (): Effect.Effect<PaymentGateway.Begun, PaymentGateway.GatewayRefused | PaymentGateway.GatewayUnavailable> =>
+          this.#isRefused(payment)
+            ? Effect.fail(new GatewayRefused({ gateway: NAME, reason: "the stored card was declined" }))
+            : this.#answer("begin", () => this.#begun(payment))
+      ),
     standing: ({ paymentId }) => this.#answer("standing", () => this.#held(paymentId).standing),
     capture: ({ paymentId }) =>
       Effect.suspend(
@@ -87,7 +91,7 @@ export class SimulatedGateway {
             ? Effect.fail(new GatewayRefused({ gateway: NAME, reason: "it is not authorized" }))
             : this.#answer("capture", () => {
                 const held = this.#held(paymentId)
-                if (held.standing.status === "authorized") held.standing = { ...held.standing, status: "captured", captured: held.amount }
+                if (held.standing.status === "authorized") held.standing = this.#captured(held)
                 return held.standing
               })
       ),
@@ -100,6 +104,39 @@ export class SimulatedGateway {
       }),
     notice: ({ body }) => Effect.sync(() => [Buffer.from(body).toString()])
   }))
+
+  /** What becomes of a payment of a subscription: the same whenever it is asked for. */
+  #fateOf(paymentId: string): SeededRandom {
+    return this.#options.random.fork(paymentId)
+  }
+
+  /** Some payments by stored means are declined at once: the gateway then knows nothing of them. */
+  #isRefused({ paymentId, recurring }: PaymentGateway.NewPayment): boolean {
+    return recurring?.agreement !== undefined && this.#fateOf(paymentId).chance(0.15)
+  }
+
+  #begun({ amount, paymentId, recurring }: PaymentGateway.NewPayment): PaymentGateway.Begun {
+    const { agreement = null } = recurring ?? {}
+    if (!this.payments.has(paymentId)) {
+      // Stored means: the money comes, or the bank wants the payer to confirm, or it declines
+      const status = agreement === null ? "pending" : this.#fateOf(paymentId).fork("means").pick(OFF_SESSION)
+      const standing = { ...PENDING, status, ...(status === "failed" ? { reason: "The card was declined" } : {}) }
+      this.payments.set(paymentId, {
+        paymentId,
+        amount: amount.minor,
+        standing,
+        ...(recurring === undefined ? {} : { recurring: agreement })
+      })
+    }
+    return { reference: referenceOf(paymentId), next: { _tag: "ClientSecret", clientSecret: `secret_${paymentId}` } }
+  }
+
+  /** Some payers let the gateway store their means with the payment. */
+  #captured({ amount, paymentId, recurring, standing }: Held): Standing {
+    const isStored = recurring === null && this.#fateOf(paymentId).fork("stored").chance(0.7)
+    const agreement = isStored ? `means_${paymentId}` : recurring
+    return { ...standing, status: "captured", captured: amount, ...(agreement == null ? {} : { agreement }) }
+  }
 
   #held(paymentId: string): Held {
     const held = this.payments.get(paymentId)
@@ -121,6 +158,8 @@ export class SimulatedGateway {
     })
   }
 }
+
+const OFF_SESSION = ["authorized", "authorized", "authorized", "pending", "failed"] as const
 
 const PENDING: Standing = { status: "pending", reason: null, captured: 0, refunds: [], disputes: [] }
 
