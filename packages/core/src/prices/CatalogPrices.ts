@@ -28,7 +28,7 @@ const CATALOGS = 100
 const NO_VARIANT = "Default Title"
 
 /**
- * Each variant under its id and its SKU, and the product under its address at the price of its cheapest variant. The store is the registrable
+ * Each variant under its id, its page and its SKU, and the product under its address at the price of its cheapest variant. The store is the registrable
  * domain, as it is for a caller who names a product by its URL. A variant without a name of its own is offered as the product alone.
  */
 export const observationsOf = (domain: string, products: ReadonlyArray<CatalogProduct>): ReadonlyArray<Observation> => {
@@ -36,7 +36,12 @@ export const observationsOf = (domain: string, products: ReadonlyArray<CatalogPr
   return products.flatMap(({ handle, title, variants }) => {
     const url = `https://${domain}/products/${handle}`
     const each = variants.map(({ id, price, sku, title: variant }) => ({
-      names: [{ variant_id: String(id), store_id }, ...(sku === null || sku === "" ? [] : [{ sku, store_id }])],
+      names: [
+        { variant_id: String(id), store_id },
+        // The page as a visitor who chose the variant has it
+        { url: `${url}?variant=${id}` },
+        ...(sku === null || sku === "" ? [] : [{ sku, store_id }])
+      ],
       price,
       currency: null,
       ...(variant === NO_VARIANT ? {} : { offer: { title, url, variant } })

@@ -24,11 +24,11 @@ const product = fc.record({
 })
 
 describe("the observations of a catalog", () => {
-  test("name each variant by its id and its SKU, and the product by its address at the least of its prices", () => {
+  test("name each variant by its id, its page and its SKU, and the product by its address at the least of its prices", () => {
     fc.assert(
       fc.property(product, ({ handle, title, variants }) => {
         const all = observationsOf("shop.example.co.uk", [{ handle, title, variants }])
-        const byAddress = all.filter(({ names }) => names.some(({ url }) => url !== undefined))
+        const byAddress = all.filter(({ names }) => names.some(({ url }) => url?.includes("?") === false))
         expect(all).toHaveLength(variants.length + byAddress.length)
         expect(byAddress).toHaveLength(variants.length === 0 ? 0 : 1)
         const url = `https://shop.example.co.uk/products/${handle}`
@@ -41,6 +41,7 @@ describe("the observations of a catalog", () => {
         for (const [i, { id, sku, title: variant }] of variants.entries()) {
           expect(all[i]?.names).toEqual([
             { variant_id: String(id), store_id: "example.co.uk" },
+            { url: `${url}?variant=${id}` },
             ...(sku === null || sku === "" ? [] : [{ sku, store_id: "example.co.uk" }])
           ])
           expect(all[i]?.offer).toEqual(variant === "Default Title" ? undefined : { title, url, variant })
@@ -75,7 +76,8 @@ test("whoever asks for a product of a catalog that somebody read finds its price
           [{ variant_id: "8", store_id: "example.com" }, 24.95],
           [{ variant_id: "9", url: "https://shop.example.com/products/mug?variant=9" }, 19.9],
           [{ sku: "MUG-1", store_id: "example.com" }, 24.95],
-          [{ url: "https://shop.example.com/products/mug" }, 19.9]
+          [{ url: "https://shop.example.com/products/mug" }, 19.9],
+          [{ url: "https://shop.example.com/products/mug?utm_source=x&variant=8" }, 24.95]
         ] as const
         for (const [names, current] of asked) {
           const caller = { accountId: "acc_2", requestId: "req", reservationId: "res" }
