@@ -138,7 +138,8 @@ describe("histories of people who sign in", () => {
         const shared = yield* stores
         const history = yield* live(seed, shared, 120)
         expect(mistakesIn(history)).toEqual([])
-        for (const act of history) met.add("answer" in act ? `${act._tag} ${act.answer}` : `${act._tag} ${act.isSure}`)
+        for (const act of history)
+          met.add("answer" in act ? `${act._tag} ${act.answer}` : "isSure" in act ? `${act._tag} ${act.isSure}` : act._tag)
         const log = yield* recordedIn(shared)
         expect(invariants(log)).toEqual([])
         // An address gets its sign-up credits once, whatever failed in between
