@@ -116,6 +116,7 @@ const checkWanted = (
     ({ current, open }) => current?.plan.plan === wanted || current?.next.plan === wanted || open.some(({ plan }) => plan.plan === wanted)
   )
   if (!isWanted) report(`wanted the plan ${wanted}, and was answered without it`)
+  if (!states.some(({ current }) => current !== null && !current.canceled)) report("subscribed again, and stays cancelled")
   const { amount, payment_id: paymentId } = data
   if (paymentId === undefined) return
   const held = records.paid.get(String(paymentId))

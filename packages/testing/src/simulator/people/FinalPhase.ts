@@ -22,6 +22,8 @@ const SIGN_UP = 200_000
 /** Seconds for which a replaced key can still be used. */
 const OVERLAP = 60
 
+const HOUR = 3_600_000
+
 /** Milliseconds by which a key is looked at before and after its end. */
 const MARGIN = 5_000
 
@@ -120,7 +122,8 @@ const useKeys = (simulation: Simulation, account: string, random: SeededRandom) 
   Effect.gen(function* () {
     const { report, world } = simulation
     const issued = yield* Keys.issueKey(simulation, account, 2 * OVERLAP * 1_000, random)
-    const first = yield* Keys.issueKey(simulation, account, undefined, random)
+    // The key that takes its place has its expiry
+    const first = yield* Keys.issueKey(simulation, account, HOUR, random)
     const next = first && (yield* Keys.rotateKey(simulation, first, OVERLAP, random))
     if (issued === undefined || first === undefined || next === undefined) return report(`${account} cannot issue and rotate its keys`)
     const rotatedAt = world.now
