@@ -48,6 +48,11 @@ export interface Aggregate<State, Event> {
     decide: Decide<State, Event, E>,
     metadata?: Metadata
   ) => Effect.Effect<Committed<State, Event>, E | Failure>
+  /**
+   * As `execute`, for a stream that probably has no events, because its id was just made: the store is not asked for them. If the stream has
+   * events after all, the append is refused, and the command is decided again on them.
+   */
+  readonly begin: Aggregate<State, Event>["execute"]
   /** The stream as it is in the store now, including events of other processes. */
   readonly read: (id: string) => Effect.Effect<Current<State>, Failure>
   /**
@@ -128,19 +133,23 @@ export const make = Effect.fnUntraced(function* <State, Event extends Tagged>(
     return Effect.timeoutOption(Effect.interruptible(writer.allResting), DRAIN)
   })
 
-  const execute: Aggregate<State, Event>["execute"] = (id, decide, metadata) =>
-    Effect.callback((resume) => {
+  const submit = <E>(id: string, decide: Decide<State, Event, E>, metadata: Metadata | undefined, isNew: boolean) =>
+    Effect.callback<Committed<State, Event>, E | Failure>((resume) => {
       if (closed) return resume(Effect.fail(new StoreUnavailable({ reason: "closed" })))
       const stream = streams.use(id)
       if (stream.waiting.length >= queueLimit) return resume(Effect.fail(new Busy({ stream: stream.name })))
       const answer = () => Exit.die("not decided")
       const command = { decide, metadata, resume: resume as Command<State, Event>["resume"], dropped: false, answer }
       stream.waiting.push(command)
+      // A decision without events is still confirmed by the store
+      if (isNew && !stream.awake) stream.durable ??= reader.empty(stream.name)
       if (!stream.awake) writer.wake(stream)
       return Effect.sync(() => {
         command.dropped = true
       })
     })
+
+  const execute: Aggregate<State, Event>["execute"] = (id, decide, metadata) => submit(id, decide, metadata, false)
 
   const asOfNow = ({ state, revision, position, at }: Durable<State>): Current<State> => ({
     state,
@@ -162,6 +171,7 @@ export const make = Effect.fnUntraced(function* <State, Event extends Tagged>(
 
   const aggregate: Aggregate<State, Event> = {
     execute,
+    begin: (id, decide, metadata) => submit(id, decide, metadata, true),
     read,
     known: (id) => streams.peek(id)?.durable?.state,
     refused: () => [...writer.refusals.values()],
