@@ -14,7 +14,7 @@ export interface Chart {
 }
 
 const [WIDTH, HEIGHT] = [640, 400]
-const MARGIN = { left: 70, right: 150, top: 40, bottom: 50 }
+const MARGIN = { left: 70, right: 150, top: 56, bottom: 50 }
 /** Told apart by people who see few colours, too (Okabe and Ito). */
 const COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#000000"]
 
@@ -73,7 +73,7 @@ ${text(MARGIN.left, 22, "start", title, ' font-size="15"')}
 ${lines.join("\n")}
 ${places.join("\n")}
 ${text((MARGIN.left + WIDTH - MARGIN.right) / 2, HEIGHT - 12, "middle", x)}
-${text(8, MARGIN.top - 4, "start", y, ' fill="#555"')}
+${text(8, MARGIN.top - 16, "start", y, ' fill="#555"')}
 ${drawn.join("\n")}
 </svg>
 `

@@ -66,6 +66,7 @@ const isJudged = values.check || values.keep
 const rounds = values.rounds ?? (isJudged ? `${figures.ROUNDS}` : "3")
 const options = { rounds: Number(rounds), millis: Number(values.seconds) * 1000 }
 if (!Number.isInteger(options.rounds) || options.rounds < 1) refuse(`--rounds ${rounds} is no number of rounds`)
+if (isJudged && options.rounds < figures.ROUNDS) refuse(`A figure is judged by ${figures.ROUNDS} rounds or more, not ${rounds}`)
 if (!(options.millis > 0)) refuse(`--seconds ${values.seconds} is no time`)
 
 /** Runs the benchmarks of these names. Returns their rows, and the figures that a release is judged by. */
