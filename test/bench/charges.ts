@@ -2,7 +2,7 @@
 import { ManagedRuntime } from "effect"
 import * as bare from "./bare.ts"
 import { chargesASecond, host, openAccounts } from "./host.ts"
-import { compare, withFolder } from "./measure.ts"
+import { compare, type Options, withFolder } from "./measure.ts"
 
 const LOADS = [
   [1_000, 1],
@@ -14,12 +14,7 @@ const LOADS = [
 ] as const
 
 /** Both live through all rounds of a load, as a server does: what a process pays for once is not paid for in each. */
-const measured = async (
-  folder: string,
-  accounts: number,
-  clients: number,
-  options: { readonly rounds: number; readonly millis: number }
-) => {
+const measured = async (folder: string, accounts: number, clients: number, options: Options) => {
   const ceiling = bare.open(folder, accounts)
   const millrace = ManagedRuntime.make(host(folder))
   const ids = await millrace.runPromise(openAccounts(accounts))
@@ -30,7 +25,8 @@ const measured = async (
         bare: (millis) => ceiling.charge(clients, millis),
         millrace: (millis) => millrace.runPromise(chargesASecond(ids, clients, millis))
       },
-      options
+      options,
+      `${clients} clients, ${accounts} accounts`
     )
   } finally {
     await millrace.dispose()
@@ -38,7 +34,13 @@ const measured = async (
   }
 }
 
-export const run = async (options: { readonly rounds: number; readonly millis: number }) => {
+/** Charges a second of so many clients at so many accounts. */
+export const ofLoad = async (accounts: number, clients: number, options: Options) => {
+  const { bare, millrace } = await withFolder((folder) => measured(folder, accounts, clients, options))
+  return { bare: bare?.rate ?? Number.NaN, millrace: millrace?.rate ?? Number.NaN }
+}
+
+export const run = async (options: Options) => {
   const rows = []
   for (const [accounts, clients] of LOADS) {
     const result = await withFolder((folder) => measured(folder, accounts, clients, options))

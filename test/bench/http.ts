@@ -13,7 +13,7 @@ import { HttpServer } from "effect/http"
 import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import * as ByHand from "./by-hand.ts"
 import { stores } from "./host.ts"
-import { compare, withFolder } from "./measure.ts"
+import { compare, type Options, withFolder } from "./measure.ts"
 import { withPostgres } from "./postgres.ts"
 
 const api = Api.make({ lookups: Api.group([Bin.lookup]) })
@@ -79,7 +79,7 @@ export const billed = <A>(
     Effect.provideService(References.MinimumLogLevel, "Warn")
   )
 
-export const run = (options: { readonly rounds: number; readonly millis: number }) =>
+export const run = (options: Options) =>
   withFolder((folder) =>
     Effect.runPromise(
       billed(folder, async ({ key, path, port }) => {

@@ -8,7 +8,7 @@ import { Effect, Layer, ManagedRuntime, References, Schema } from "effect"
 import pg from "pg"
 import { PgBoss } from "pg-boss"
 import { openAccounts, postgresStores, stores } from "./host.ts"
-import { compare, median, withFolder } from "./measure.ts"
+import { compare, median, type Options, withFolder } from "./measure.ts"
 import { withPostgres } from "./postgres.ts"
 
 /** Those who ask for jobs, each for one after another. */
@@ -196,10 +196,7 @@ const acceptToStart = async (contestant: Contestant): Promise<number> => {
 /** A worker that polls starts a job when it next looks, half a second later at the most. */
 const POLLED = "pg-boss, polling"
 
-const compared = async (
-  contestants: Readonly<Record<string, Contestant>>,
-  options: { readonly rounds: number; readonly millis: number }
-) => {
+const compared = async (contestants: Readonly<Record<string, Contestant>>, options: Options) => {
   const rates = await compare(Object.fromEntries(Object.entries(contestants).map(([name, one]) => [name, rate(one)])), options)
   const rows = []
   for (const [name, contestant] of Object.entries(contestants)) {
@@ -210,7 +207,7 @@ const compared = async (
   return rows
 }
 
-export const run = async (options: { readonly rounds: number; readonly millis: number }) => {
+export const run = async (options: Options) => {
   const memory = await queuedMegabytes()
   const rows = await withPostgres((url) =>
     withPgBoss(url, (polled, notified) =>

@@ -1,9 +1,10 @@
 /**
- * Benchmarks, never tests: `npm run bench [-- NAME ...] [--rounds N] [--seconds N] [--json]`.
+ * Benchmarks, never tests: `npm run bench [-- NAME ...] [--rounds N] [--seconds N] [--json | --check | --keep | --plot]`.
  * Figures are ratios within one run; absolute ones say more about the machine than about the code.
  */
 import "effect/schema/SchemaJITCompiler/enable"
 import { parseArgs } from "node:util"
+import * as figures from "./figures.ts"
 
 const benchmarks = {
   charges: () => import("./charges.ts"),
@@ -22,8 +23,13 @@ const benchmarks = {
   startup: () => import("./startup.ts")
 }
 
-const USAGE = `npm run bench [-- NAME ...] [--rounds N] [--seconds N] [--json]
-NAME: ${Object.keys(benchmarks).join(", ")}; all of them by default`
+/** Those that compare contenders in rounds, and say what a release is judged by. */
+const CHECKED = ["charges", "stores", "jobs", "http", "replay"]
+
+const USAGE = `npm run bench [-- NAME ...] [--rounds N] [--seconds N] [--json | --check | --keep | --plot]
+NAME: ${Object.keys(benchmarks).join(", ")}; all of them by default, of ${CHECKED.join(", ")} with --check and --keep
+--check fails if one is more than ${figures.ALLOWED * 100} % slower than test/bench/figures.json has it; --keep writes that file
+--plot draws the curves of docs/performance.md`
 
 const refuse = (reason: string): never => {
   console.error(`${reason}\n${USAGE}`)
@@ -37,7 +43,10 @@ const parsed = () => {
       options: {
         help: { type: "boolean", default: false },
         json: { type: "boolean", default: false },
-        rounds: { type: "string", default: "3" },
+        check: { type: "boolean", default: false },
+        keep: { type: "boolean", default: false },
+        plot: { type: "boolean", default: false },
+        rounds: { type: "string" },
         seconds: { type: "string", default: "2" }
       }
     })
@@ -54,18 +63,60 @@ if (values.help) {
 const unknown = positionals.filter((name) => !(name in benchmarks))
 if (unknown.length > 0) refuse(`There is no benchmark ${unknown.join(", ")}`)
 
-const options = { rounds: Number(values.rounds), millis: Number(values.seconds) * 1000 }
-if (!Number.isInteger(options.rounds) || options.rounds < 1) refuse(`--rounds ${values.rounds} is no number of rounds`)
+const isJudged = values.check || values.keep
+const rounds = values.rounds ?? (isJudged ? `${figures.ROUNDS}` : "3")
+const options = { rounds: Number(rounds), millis: Number(values.seconds) * 1000 }
+if (!Number.isInteger(options.rounds) || options.rounds < 1) refuse(`--rounds ${rounds} is no number of rounds`)
+if (isJudged && options.rounds < figures.ROUNDS) refuse(`A figure is judged by ${figures.ROUNDS} rounds or more, not ${rounds}`)
 if (!(options.millis > 0)) refuse(`--seconds ${values.seconds} is no time`)
-const results: Record<string, unknown> = {}
-for (const [name, load] of Object.entries(benchmarks)) {
-  if (positionals.length > 0 && !positionals.includes(name)) continue
-  const { run } = await load()
-  const rows = await run(options)
-  results[name] = rows
-  if (!values.json) {
+
+/** Runs the benchmarks of these names. Returns their rows, and the figures that a release is judged by. */
+const runAll = async (isWanted: (name: string) => boolean) => {
+  const results: Record<string, unknown> = {}
+  const measured: Record<string, Record<string, figures.Interval>> = {}
+  for (const [name, load] of Object.entries(benchmarks)) {
+    if (!isWanted(name)) continue
+    const { run } = await load()
+    const ofThis: Record<string, figures.Interval> = {}
+    const rows = await run({
+      ...options,
+      seen: (figure, ratio) => {
+        ofThis[figure] = ratio
+      }
+    })
+    results[name] = rows
+    measured[name] = ofThis
+    if (values.json) continue
     console.log(`\n${name}`)
     console.table(rows)
   }
+  return { results, measured }
 }
-if (values.json) console.log(JSON.stringify({ node: process.version, ...options, results }))
+
+/** A benchmark that seems slower is run once more: of many figures, one is out of its interval now and then. */
+const check = async (measured: figures.Figures): Promise<boolean> => {
+  const kept = figures.read()
+  const slower = (judged: ReadonlyArray<figures.Judged>) => judged.filter(({ verdict }) => verdict === "slower")
+  const first = figures.compared(kept, measured)
+  console.table(first)
+  if (slower(first).length === 0) return true
+  const suspects = new Set(slower(first).map(({ benchmark }) => benchmark))
+  console.log(`\nOnce more: ${[...suspects].join(", ")}`)
+  const again = figures.compared(kept, (await runAll((name) => suspects.has(name))).measured)
+  console.table(again)
+  const confirmed = slower(again).filter((one) =>
+    slower(first).some(({ benchmark, figure }) => benchmark === one.benchmark && figure === one.figure)
+  )
+  for (const { benchmark, figure, kept, now } of confirmed) console.error(`Slower: ${benchmark}, ${figure}: ${now}, was ${kept}`)
+  return confirmed.length === 0
+}
+
+if (values.plot) await (await import("./plot.ts")).draw(options)
+else {
+  const all = isJudged ? CHECKED : Object.keys(benchmarks)
+  const names = positionals.length > 0 ? positionals : all
+  const { measured, results } = await runAll((name) => names.includes(name))
+  if (values.json) console.log(JSON.stringify({ node: process.version, ...options, results }))
+  if (values.keep) figures.keep(measured)
+  if (values.check && !(await check(measured))) process.exitCode = 1
+}

@@ -2,6 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { type Interval, intervalOf } from "./figures.ts"
 
 /** Works for about `millis` and answers how much it did in a second. */
 export type Contender = (millis: number) => Promise<number>
@@ -13,12 +14,23 @@ export interface Comparison {
   readonly ratio: number
 }
 
+export interface Options {
+  readonly rounds: number
+  readonly millis: number
+  /** Gets the ratio of each contender to the first one, with its uncertainty. */
+  readonly seen?: (name: string, ratio: Interval) => void
+}
+
 export const median = (values: ReadonlyArray<number>): number => values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN
 
-/** Each round runs every contender once, in turn and in alternating order, after a round that does not count. */
+/**
+ * Each round runs every contender once, in turn and in alternating order, after a round that does not count. `load`: what the contenders
+ * do, if a benchmark compares them more than once.
+ */
 export const compare = async (
   contenders: Readonly<Record<string, Contender>>,
-  { rounds, millis }: { readonly rounds: number; readonly millis: number }
+  { rounds, millis, seen }: Options,
+  load?: string
 ): Promise<Readonly<Record<string, Comparison>>> => {
   const names = Object.keys(contenders)
   const rates = new Map(names.map((name) => [name, [] as Array<number>]))
@@ -29,6 +41,10 @@ export const compare = async (
     }
   }
   const base = rates.get(names[0] ?? "") ?? []
+  for (const name of names.slice(1)) {
+    const ratios = (rates.get(name) ?? []).map((rate, i) => rate / (base[i] ?? rate))
+    seen?.(load === undefined ? name : `${name}, ${load}`, intervalOf(ratios))
+  }
   return Object.fromEntries(
     [...rates].map(([name, seen]) => [
       name,

@@ -5,11 +5,11 @@ import { EventStore } from "@millrace/event-sourcing"
 import { Effect, Stream } from "effect"
 import { stores } from "./host.ts"
 import * as ledgers from "./ledgers.ts"
-import { compare, withFolder } from "./measure.ts"
+import { compare, type Options, withFolder } from "./measure.ts"
 
 const EVENTS = 200_000
 
-export const run = ({ rounds }: { readonly rounds: number }) =>
+export const run = (options: Options) =>
   withFolder(async (folder) => {
     const on = <A, E>(effect: Effect.Effect<A, E, EventStore.EventStore>) => Effect.runPromise(Effect.provide(effect, stores(folder)))
     await on(
@@ -36,6 +36,6 @@ export const run = ({ rounds }: { readonly rounds: number }) =>
       if (!ok) throw new Error(JSON.stringify(problems[0]))
       return events
     })
-    const result = await compare({ read: () => timed(read), audit: () => timed(audit) }, { rounds, millis: 0 })
+    const result = await compare({ read: () => timed(read), audit: () => timed(audit) }, { ...options, millis: 0 })
     return Object.entries(result).map(([name, { rate, ratio }]) => ({ name, "events/s": rate, ratio }))
   })

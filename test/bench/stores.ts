@@ -6,7 +6,7 @@ import { fork } from "node:child_process"
 import { once } from "node:events"
 import { fileURLToPath } from "node:url"
 import { Schema } from "effect"
-import { type Contender, compare, withFolder } from "./measure.ts"
+import { type Contender, compare, type Options, withFolder } from "./measure.ts"
 import { withPostgres } from "./postgres.ts"
 import { Answer, type Place, type Told } from "./store-host.ts"
 
@@ -120,29 +120,45 @@ const withContenders = <A>(
         withContenders(others, count, millis, (contenders) => use(new Map([[place._tag, hosts], ...contenders])))
       )
 
-const measured = (places: ReadonlyArray<Place>, count: number, options: { readonly rounds: number; readonly millis: number }) =>
+interface Load {
+  readonly accounts: number
+  /** Whether each account is charged at one host only. */
+  readonly routed: boolean
+}
+
+const measured = (places: ReadonlyArray<Place>, count: number, loads: ReadonlyArray<Load>, options: Options) =>
   withContenders(places, count, options.millis, async (contenders) => {
     const rows = []
-    for (const { accounts, routed } of LOADS.get(count) ?? []) {
+    for (const { accounts, routed } of loads) {
       const charging: Record<string, Contender> = {}
       for (const [name, hosts] of contenders) charging[name] = await charges(hosts, accounts, routed)
-      const { ByHand: hand, ...stores } = await compare(charging, options)
-      rows.push({
-        hosts: count,
-        accounts,
-        "each at": count === 1 || routed ? "one host" : "any host",
-        "by hand": hand?.rate,
-        ...Object.fromEntries(
-          Object.entries(stores).flatMap(([name, { rate, ratio }]) => [[name, rate] as const, [`${name} ratio`, ratio] as const])
-        )
-      })
+      const at = count === 1 || routed ? "one host" : "any host"
+      rows.push({ accounts, routed, at, compared: await compare(charging, options, `${count} hosts, ${accounts} accounts, each at ${at}`) })
     }
     return rows
   })
 
-export const run = (options: { readonly rounds: number; readonly millis: number }) =>
+/** The rates of each kind of store by the number of hosts, of these only if any are named. */
+export const ofHosts = (loads: ReadonlyMap<number, ReadonlyArray<Load>>, options: Options, only?: ReadonlyArray<Place["_tag"]>) =>
   withPostgres(async (url) => {
-    const rows = []
-    for (const count of LOADS.keys()) rows.push(...(await withFolder((folder) => measured(placesOf(url, folder), count, options))))
-    return rows
+    const all = []
+    for (const [hosts, ofCount] of loads) {
+      const rows = await withFolder((folder) => {
+        const places = placesOf(url, folder).filter(({ _tag }) => only?.includes(_tag) ?? true)
+        return measured(places, hosts, ofCount, options)
+      })
+      all.push(...rows.map((row) => ({ hosts, ...row })))
+    }
+    return all
   })
+
+export const run = async (options: Options) =>
+  (await ofHosts(LOADS, options)).map(({ accounts, at, compared: { ByHand: hand, ...stores }, hosts }) => ({
+    hosts,
+    accounts,
+    "each at": at,
+    "by hand": hand?.rate,
+    ...Object.fromEntries(
+      Object.entries(stores).flatMap(([name, { rate, ratio }]) => [[name, rate] as const, [`${name} ratio`, ratio] as const])
+    )
+  }))

@@ -58,6 +58,11 @@ export interface Aggregate<State, Event> {
     decide: Decide<State, Event, E>,
     metadata?: Metadata
   ) => Effect.Effect<Committed<State, Event>, E | Failure>
+  /**
+   * As `execute`, for a stream that probably has no events, because its id was just made: the store is not asked for them. If the stream has
+   * events after all, the append is refused, and the command is decided again on them.
+   */
+  readonly begin: Aggregate<State, Event>["execute"]
   /** The stream as it is in the store now, including events of other processes. */
   readonly read: (id: string) => Effect.Effect<Current<State>, Failure>
   /**
@@ -159,6 +164,14 @@ export const make = Effect.fnUntraced(function* <State, Event extends Tagged>(
       })
     })
 
+  const begin: Aggregate<State, Event>["begin"] = (id, decide, metadata) =>
+    Effect.suspend(() => {
+      const stream = streams.use(id)
+      // A guess: an append confirms it, and so does the store where nothing is appended
+      if (!stream.awake) stream.durable ??= reader.empty(stream.name)
+      return execute(id, decide, metadata)
+    })
+
   const asOfNow = ({ state, revision, position, at }: Durable<State>): Current<State> => ({
     state,
     revision,
@@ -182,6 +195,7 @@ export const make = Effect.fnUntraced(function* <State, Event extends Tagged>(
   const aggregate: Aggregate<State, Event> = {
     submit,
     execute,
+    begin,
     read,
     known: (id) => streams.peek(id)?.durable?.state,
     refused: () => [...writer.refusals.values()],

@@ -84,7 +84,7 @@ export const makeReader = <State, Event extends Tagged>(
       ? advance(name, empty(name))
       : Effect.flatMap(snapshots.load(name), (snapshot) => advance(name, snapshot ?? empty(name)))
 
-  return { advance, load }
+  return { advance, empty, load }
 }
 
 const fold = <State, Event extends Tagged>(

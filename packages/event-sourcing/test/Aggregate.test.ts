@@ -299,6 +299,32 @@ describe("an answer", () => {
   )
 
   testing(
+    "does not read a stream that begins, unless it has events",
+    Effect.gen(function* () {
+      const memory = yield* EventStore
+      let reads = 0
+      const readStream: Store["readStream"] = (...read) =>
+        Stream.suspend(() => {
+          reads++
+          return memory.readStream(...read)
+        })
+      const [host, other] = [yield* over({ ...memory, readStream }), yield* over({ ...memory, readStream })]
+      yield* host.begin("x", pay("1", 1))
+      yield* host.execute("x", pay("2", 1))
+      expect(reads).toBe(0)
+      // Another process takes the stream for new, too
+      expect((yield* other.begin("x", pay("3", 1))).state.total).toBe(3)
+      expect(reads).toBe(1)
+      expect(tagOf(yield* Effect.exit(host.begin("x", pay("1", 1))))).toBe("ok")
+      expect(keysIn(yield* logOf(memory, "x"))).toEqual(["1", "2", "3"])
+      audit(yield* logOf(memory, "x"), "till-x")
+      // A decision without events is confirmed as well
+      const third = yield* over({ ...memory, readStream })
+      expect((yield* third.begin("x", pay("1", 1))).events).toEqual([])
+    })
+  )
+
+  testing(
     "records the request's metadata beside the time and the hash",
     Effect.gen(function* () {
       const store = yield* EventStore

@@ -150,7 +150,8 @@ export const run = (seed: number): Effect.Effect<Ran, StoreUnavailable> =>
       const parts = 1 + below(3)
       const floor = known.get(id) ?? 0
       const asked: Effect.Effect<Aggregate.Committed<Till, TillEvent>, Full | Aggregate.Failure> = key !== undefined
-        ? host.execute(id, pay(key, amount, parts), { $correlationId: nonce })
+        ? // Whether the stream is new is a guess, which may be wrong
+          (chance(0.25) ? host.begin : host.execute)(id, pay(key, amount, parts), { $correlationId: nonce })
         : what < 7
           ? host.execute(id, empty, { $correlationId: nonce })
           : Effect.map(host.read(id), (current) => ({ ...current, events: [] }))
@@ -197,7 +198,12 @@ export const run = (seed: number): Effect.Effect<Ran, StoreUnavailable> =>
     } catch (cause) {
       throw new Error(`seed ${seed}: ${cause instanceof Error ? cause.message : cause}\n${traces}`, { cause })
     }
-  }).pipe(Random.withSeed(seed), Effect.scoped, Effect.provide(Layer.mergeAll(MemoryEventStore.layer, TestClock.layer(), Logger.layer([]))))
+  }).pipe(
+    Effect.scoped,
+    // The pauses of competing writers are random
+    Random.withSeed(`${seed}`),
+    Effect.provide(Layer.mergeAll(MemoryEventStore.layer, TestClock.layer(), Logger.layer([])))
+  )
 
 /** How many events an answer is based on, before and after the command's own events. */
 const restsOn = (exit: Told["exit"]): { readonly before: number; readonly after: number } | undefined => {

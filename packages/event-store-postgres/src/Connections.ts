@@ -1,11 +1,14 @@
 /**
- * A pool of connections to one database. Each call has its own deadline. Each statement is a transaction, sent in one message without named
- * statements, session settings or session locks. So each may run on another backend, as behind PgBouncer.
+ * A pool of connections to one database. Each call has its own deadline. Each statement is a transaction, sent in one message without
+ * session settings or session locks. So each may run on another backend, as behind PgBouncer.
+ *
+ * Calls of database functions are prepared once for each connection. If the server does not know a statement that was prepared, the
+ * connection leads through a pooler to changing backends. Then no statement is prepared any more, and nothing was lost but a message.
  */
 import { Socket } from "node:net"
 import { Effect, type Scope } from "effect"
 import pg from "pg"
-import { Fault, failing, faultOfConnecting, faultOfStatement } from "./Fault.ts"
+import { Fault, failing, faultOfConnecting, faultOfStatement, isOfPooler } from "./Fault.ts"
 
 export interface ConnectionsOptions {
   /** `postgres://user:password@host:5432/database?sslmode=verify-full`; missing parts come from `PGHOST` and similar variables. */
@@ -14,14 +17,31 @@ export interface ConnectionsOptions {
   readonly maxConnections?: number
   /** Milliseconds until a call fails and its connection is closed: 10,000 by default. */
   readonly deadline?: number
+  /**
+   * Whether calls of database functions are prepared once for each connection: true by default. Set it to false behind a pooler in
+   * transaction mode. Otherwise the store finds out by itself, by a refused statement that it sends again.
+   */
+  readonly prepare?: boolean
 }
 
 export type Value = string | number | Buffer | null
 
-export type Statement = readonly [text: string, ...values: ReadonlyArray<Value>]
+/** A call of a database function. Its plan depends on no data, so it can be prepared under its name. */
+export interface Call {
+  readonly name: string
+  readonly text: string
+}
+
+export type Statement = readonly [statement: string | Call, ...values: ReadonlyArray<Value>]
+
+/** The call of a function of the schema, given the types of its parameters. */
+export const calling = (schema: string, name: string, ...types: ReadonlyArray<string>): Call => ({
+  name: `${schema}.${name}`,
+  text: `SELECT * FROM ${schema}.${name}(${types.map((type, i) => `$${i + 1}::${type}`).join(", ")})`
+})
 
 /** Runs a statement inside a transaction. */
-export type Run = (...statement: Statement) => Promise<ReadonlyArray<pg.QueryResultRow>>
+export type Run = (text: string, ...values: Array<Value>) => Promise<ReadonlyArray<pg.QueryResultRow>>
 
 /** Milliseconds between two checks for calls past their deadline. */
 const TICK = 500
@@ -36,21 +56,17 @@ const GOODBYE = 2_000
 export const make = Effect.fnUntraced(function* ({
   url,
   maxConnections = 10,
-  deadline = 10_000
+  deadline = 10_000,
+  prepare = true
 }: ConnectionsOptions): Effect.fn.Return<Connections, Fault, Scope.Scope> {
   const settings = yield* settingsOf(url, deadline)
   const connections = yield* Effect.acquireRelease(
-    Effect.sync(() => new Connections(settings, Math.max(SPARE + 1, maxConnections), deadline)),
+    Effect.sync(() => new Connections(settings, Math.max(SPARE + 1, maxConnections), deadline, prepare)),
     (opened) => opened.close
   )
   yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(TICK), connections.expireLate)))
   return connections
 })
-
-const one =
-  <Row extends pg.QueryResultRow>([text, ...values]: Statement) =>
-  async (client: pg.PoolClient): Promise<ReadonlyArray<Row>> =>
-    (await client.query<Row>({ text, values })).rows
 
 const transaction =
   <A>(body: (run: Run) => Promise<A>) =>
@@ -84,8 +100,10 @@ export class Connections {
   readonly #waitingToRead: Array<() => void> = []
   #reading = 0
   #isClosed = false
+  #prepares: boolean
 
-  constructor({ config, where }: Settings, max: number, deadline: number) {
+  constructor({ config, where }: Settings, max: number, deadline: number, prepares: boolean) {
+    this.#prepares = prepares
     this.where = where
     this.#deadline = deadline
     this.#maxReads = max - SPARE
@@ -118,17 +136,30 @@ export class Connections {
 
   /** Runs one statement that writes. Reads never use its reserved connections. */
   write<Row extends pg.QueryResultRow>(...statement: Statement): Effect.Effect<ReadonlyArray<Row>, Fault> {
-    return this.#call(false, one<Row>(statement))
+    return this.#call(false, (client) => this.#one<Row>(client, statement))
   }
 
   /** Runs one statement that reads. Its failure leaves nothing in doubt. */
   read<Row extends pg.QueryResultRow>(...statement: Statement): Effect.Effect<ReadonlyArray<Row>, Fault> {
-    return this.#call(true, one<Row>(statement))
+    return this.#call(true, (client) => this.#one<Row>(client, statement))
   }
 
   /** Runs several statements in one transaction. */
   transact<A>(body: (run: Run) => Promise<A>): Effect.Effect<A, Fault> {
     return this.#call(false, transaction(body))
+  }
+
+  async #one<Row extends pg.QueryResultRow>(client: pg.PoolClient, [statement, ...values]: Statement): Promise<ReadonlyArray<Row>> {
+    if (typeof statement === "string") return (await client.query<Row>({ text: statement, values })).rows
+    const { name, text } = statement
+    if (!this.#prepares) return (await client.query<Row>({ text, values })).rows
+    try {
+      return (await client.query<Row>({ name, text, values })).rows
+    } catch (error) {
+      if (!isOfPooler(error)) throw error
+      this.#prepares = false
+      return (await client.query<Row>({ text, values })).rows
+    }
   }
 
   /** Once started, a call runs to its end even if its caller is interrupted. */

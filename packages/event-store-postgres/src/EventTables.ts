@@ -1,5 +1,5 @@
 /**
- * The log as tables, and the one function that writes to it.
+ * The log as tables, the one function that writes to it, and those that read pages of it.
  *
  * **The order of the log.** A sequence would assign positions before the commit, but transactions become visible in the order of their
  * commits: a reader that has seen position 7 would miss a 6 that commits later. So `append` takes one lock before it reads the last
@@ -13,7 +13,7 @@
  * is nothing to vacuum. A long transaction elsewhere costs nothing, whereas it would keep every old version of a counter alive.
  */
 import type { Tables } from "./Migrations.ts"
-import { GUARD, PLANNING, WRITING } from "./WritingFunctions.ts"
+import { GUARD, PLANNED_ONCE, PLANNING, WRITING } from "./WritingFunctions.ts"
 
 const LAST = (schema: string, stream: string) =>
   `(SELECT e.revision FROM ${schema}.events e WHERE e.stream = ${stream} ORDER BY e.revision DESC LIMIT 1)`
@@ -137,7 +137,44 @@ BEGIN
 END $$;
 `
 
+/** Selects a page of events of `from` in the order of `by`: at most `most` of them, and no further one after `bytes`, but at least one. */
+const page = (from: string, by: string) => `
+  SELECT q.stream, q.revision, q.place, q.id, q.type, q.data, q.metadata, q.total FROM (
+    SELECT p.*, sum(octet_length(p.data) + octet_length(p.metadata)) OVER (ORDER BY p.${by} ROWS UNBOUNDED PRECEDING) AS total FROM (
+      SELECT s.name AS stream, e.revision, e.position AS place, e.id, e.type, e.data, e.metadata ${from} LIMIT most) p) q
+    WHERE q.total - octet_length(q.data) - octet_length(q.metadata) < bytes ORDER BY q.${by};`
+
+const ofStream = (schema: string, bound: string, order: string) =>
+  `FROM ${schema}.streams s JOIN ${schema}.events e ON e.stream = s.id WHERE s.name = wanted AND e.revision ${bound} first ORDER BY e.${order}`
+
+/** `total`: the bytes of the page up to and including the event. */
+const reading = (schema: string) => {
+  const pages = `
+RETURNS TABLE(stream text, revision bigint, place bigint, id uuid, type text, data text, metadata text, total bigint)
+LANGUAGE plpgsql STABLE ${PLANNING} ${PLANNED_ONCE} AS $$
+#variable_conflict use_column
+BEGIN`
+  return `-- A page of a stream from a revision on
+CREATE FUNCTION ${schema}.read_stream(wanted text, forwards boolean, first bigint, most integer, bytes integer)${pages}
+  IF forwards THEN
+    RETURN QUERY ${page(ofStream(schema, ">=", "revision"), "revision")}
+  ELSE
+    RETURN QUERY ${page(ofStream(schema, "<=", "revision DESC"), "revision DESC")}
+  END IF;
+END $$;
+-- A page of the log after a position
+CREATE FUNCTION ${schema}.read_log(after bigint, most integer, bytes integer)${pages}
+  RETURN QUERY ${page(`FROM ${schema}.events e JOIN ${schema}.streams s ON s.id = e.stream WHERE e.position > after ORDER BY e.position`, "place")}
+END $$;
+`
+}
+
+/** Functions keep their parameters, so hosts of the release before, which run until they are replaced, call them as before. */
+const planOnce = (schema: string) => `ALTER FUNCTION ${schema}.append ${PLANNED_ONCE};
+ALTER FUNCTION ${schema}.tails ${PLANNED_ONCE};
+`
+
 export const EVENTS: Tables = {
   name: "events",
-  migrations: [(schema) => tables(schema) + append(schema) + tails(schema)]
+  migrations: [(schema) => tables(schema) + append(schema) + tails(schema), (schema) => planOnce(schema) + reading(schema)]
 }

@@ -40,6 +40,12 @@ export const faultOfStatement = (error: unknown, where: string): Fault =>
     cause: error
   })
 
+/**
+ * Whether the server refused a prepared statement because this backend does not know it, or knows it from another client: so a pooler is in
+ * between. Nothing was carried out.
+ */
+export const isOfPooler = (error: unknown): boolean => error instanceof pg.DatabaseError && /^(26000|42P05)$/.test(codeOf(error))
+
 const codeOf = (error: unknown): string =>
   typeof error === "object" && error !== null && "code" in error && typeof error.code === "string" ? error.code : ""
 

@@ -2,7 +2,7 @@
 import { EventStore, type Paging, placeOf, positionOf, type StreamName } from "@millrace/event-sourcing"
 import { Effect } from "effect"
 import { booleans, int4s, int8s, texts, uuids } from "./BinaryArrays.ts"
-import type { Connections } from "./Connections.ts"
+import { type Connections, calling } from "./Connections.ts"
 import { Fault } from "./Fault.ts"
 
 /** The most events in a page. */
@@ -57,13 +57,6 @@ const pageOf = (rows: ReadonlyArray<Row>, limit: number): Paging.Page => ({
   isLast: rows.length < limit && Number(rows.at(-1)?.total ?? 0) < PAGE_BYTES
 })
 
-/** Selects a page of events of `from` in the order of `by`, limited by number and bytes. It has at least one event if any exists. */
-const page = (from: string, by: string, limit: string) => `
-  SELECT * FROM (
-    SELECT p.*, sum(octet_length(p.data) + octet_length(p.metadata)) OVER (ORDER BY ${by} ROWS UNBOUNDED PRECEDING) AS total FROM (
-      SELECT s.name AS stream, e.revision, e.position AS place, e.id, e.type, e.data, e.metadata ${from} LIMIT ${limit}) p) q
-  WHERE total - octet_length(data) - octet_length(metadata) < ${PAGE_BYTES} ORDER BY ${by}`
-
 /** The result of the database function `append`. */
 interface AppendRow {
   readonly [column: string]: unknown
@@ -92,23 +85,11 @@ const outcomesOf = (appends: ReadonlyArray<Append>, { before, refused, actual, t
   })
 }
 
-const ofStream = (schema: string, bound: string, order: string) =>
-  page(
-    `FROM ${schema}.streams s JOIN ${schema}.events e ON e.stream = s.id WHERE s.name = $1 AND e.revision ${bound} $2 ORDER BY ${order}`,
-    order.replace("e.", ""),
-    "$3"
-  )
-
 const statements = (schema: string) => ({
-  append: `SELECT * FROM ${schema}.append($1::text[], $2::bigint[], $3::boolean[], $4::integer[], $5::integer[], $6::uuid[], $7::text[], $8::text[], $9::text[])`,
-  tails: `SELECT * FROM ${schema}.tails($1::text[], $2)`,
-  forwards: ofStream(schema, ">=", "e.revision"),
-  backwards: ofStream(schema, "<=", "e.revision DESC"),
-  all: page(
-    `FROM ${schema}.events e JOIN ${schema}.streams s ON s.id = e.stream WHERE e.position > $1 ORDER BY e.position`,
-    "place",
-    `${PAGE}`
-  ),
+  append: calling(schema, "append", "text[]", "bigint[]", "boolean[]", "integer[]", "integer[]", "uuid[]", "text[]", "text[]", "text[]"),
+  tails: calling(schema, "tails", "text[]", "boolean"),
+  readStream: calling(schema, "read_stream", "text", "boolean", "bigint", "integer", "integer"),
+  readAll: calling(schema, "read_log", "bigint", "integer", "integer"),
   last: `SELECT coalesce(max(position), 0) AS last FROM ${schema}.events`,
   loadSnapshot: `SELECT revision, data FROM ${schema}.snapshots WHERE name = $1`,
   // Sorted by name, so that two hosts cannot deadlock
@@ -162,12 +143,14 @@ export const make = (connections: Connections, schema: string, isStandbyEnough: 
     readStream: (stream: StreamName.StreamName, { direction, from, left }: Paging.Place): Effect.Effect<Paging.Page, Fault> => {
       const limit = Math.min(left, PAGE)
       const first = from ?? (direction === "forwards" ? 0 : Number.MAX_SAFE_INTEGER)
-      return Effect.map(connections.read<Row>(sql[direction], stream, first, limit), (rows) => pageOf(rows, limit))
+      return Effect.map(connections.read<Row>(sql.readStream, stream, `${direction === "forwards"}`, first, limit, PAGE_BYTES), (rows) =>
+        pageOf(rows, limit)
+      )
     },
 
     readAll: (after: EventStore.Position): Effect.Effect<Paging.Page, Fault> =>
       Effect.map(
-        Effect.suspend(() => connections.read<Row>(sql.all, placeOf(after))),
+        Effect.suspend(() => connections.read<Row>(sql.readAll, placeOf(after), PAGE, PAGE_BYTES)),
         (rows) => pageOf(rows, PAGE)
       ),
 

@@ -9,7 +9,7 @@
 import { GroupCommit, StateStore } from "@millrace/event-sourcing"
 import { Clock, Effect, Layer } from "effect"
 import { booleans, bytes, int4s, int8s, isText, texts } from "./BinaryArrays.ts"
-import type * as Connections from "./Connections.ts"
+import * as Connections from "./Connections.ts"
 import { type Fault, failing } from "./Fault.ts"
 import { DEFAULT_SCHEMA, migrate } from "./Migrations.ts"
 import * as Server from "./Server.ts"
@@ -113,10 +113,13 @@ interface WriteRow {
 }
 
 const statements = (schema: string) => ({
-  write: `SELECT * FROM ${schema}.write_state($1::bigint, $2::integer, $3::integer[], $4::integer[], $5::integer[], $6::text[],
-    $7::text[], $8::boolean[], $9::bigint[], $10::bigint[], $11::boolean[], $12::bytea[])`,
-  getAll: `SELECT a.i, e.key, e.value, e.version, e.expires_at FROM unnest($1::text[], $2::text[]) WITH ORDINALITY a(space, key, i)
-    JOIN ${schema}.entries e ON e.space = a.space AND e.key = a.key WHERE e.expires_at IS NULL OR e.expires_at > $3`,
+  write: Connections.calling(
+    schema,
+    "write_state",
+    ...["bigint", "integer", "integer[]", "integer[]", "integer[]", "text[]"],
+    ...["text[]", "boolean[]", "bigint[]", "bigint[]", "boolean[]", "bytea[]"]
+  ),
+  getAll: Connections.calling(schema, "get_entries", "text[]", "text[]", "bigint"),
   list: `SELECT ${COLUMNS} FROM ${schema}.entries WHERE space = $1 AND ($2::text IS NULL OR key > $2)
     AND (expires_at IS NULL OR expires_at > $3) ORDER BY key LIMIT $4`
 })

@@ -1,9 +1,9 @@
 /**
- * The table of the state, and the one function that writes to it. The function holds a lock until the commit, so versions grow in the order
+ * The table of the state, the one function that writes to it, and one that reads from it. The writing function holds a lock until the commit, so versions grow in the order
  * in which writes become visible. Versions serve as fencing tokens.
  */
 import type { Tables } from "./Migrations.ts"
-import { GUARD, PLANNING, WRITING } from "./WritingFunctions.ts"
+import { GUARD, PLANNED_ONCE, PLANNING, WRITING } from "./WritingFunctions.ts"
 
 export const STATE: Tables = {
   name: "state",
@@ -68,6 +68,19 @@ BEGIN${GUARD}
     DELETE FROM ${schema}.entries WHERE (space, key) IN (
       SELECT e.space, e.key FROM ${schema}.entries e WHERE e.expires_at <= now ORDER BY e.expires_at LIMIT purges);
   END IF;
+END $$;
+`,
+    (schema) => `
+ALTER FUNCTION ${schema}.write_state ${PLANNED_ONCE};
+
+-- The entries of some names that have not expired, each with the place of its name
+CREATE FUNCTION ${schema}.get_entries(spaces text[], keys text[], now bigint)
+RETURNS TABLE(i bigint, key text, value bytea, version bigint, expires_at bigint)
+LANGUAGE plpgsql STABLE ${PLANNING} ${PLANNED_ONCE} AS $$
+#variable_conflict use_column
+BEGIN
+  RETURN QUERY SELECT a.i, e.key, e.value, e.version, e.expires_at FROM unnest(spaces, keys) WITH ORDINALITY a(space, key, i)
+    JOIN ${schema}.entries e ON e.space = a.space AND e.key = a.key WHERE e.expires_at IS NULL OR e.expires_at > now;
 END $$;
 `
   ]

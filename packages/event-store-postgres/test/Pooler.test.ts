@@ -5,6 +5,7 @@ import { Effect, Stream } from "effect"
 import { describe, expect, it } from "vitest"
 import { eventStorePeersSuite } from "../../testing/src/EventStoreSuite.ts"
 import { stateStorePeersSuite } from "../../testing/src/StateStoreSuite.ts"
+import * as Connections from "../src/Connections.ts"
 import { schema } from "./Postgres.ts"
 import { transactionPooler } from "./TransactionPooler.ts"
 import { event, idsOf, until } from "./Writing.ts"
@@ -33,8 +34,8 @@ describe("postgres behind a pooler", () => {
   it("shares transactions among concurrent reads and writes", () =>
     Effect.gen(function* () {
       const { options, pooler } = yield* pooled
-      const store = yield* PostgresEventStore.make({ ...options, listenUrl: false })
-      const state = yield* PostgresStateStore.make(options)
+      const store = yield* PostgresEventStore.make({ ...options, listenUrl: false, prepare: false })
+      const state = yield* PostgresStateStore.make({ ...options, prepare: false })
       const many = Array.from({ length: 300 }, (_, i) => i)
       const transactions = <E>(one: (i: number) => Effect.Effect<unknown, E>) =>
         Effect.gen(function* () {
@@ -48,6 +49,31 @@ describe("postgres behind a pooler", () => {
       const put = (i: number) => state.write([{ _tag: "put", space: "s", key: `${i}`, value: new Uint8Array([i % 256]) }])
       expect(yield* transactions(put)).toBeLessThanOrEqual(2)
       expect(yield* transactions((i) => state.get("s", `${i}`))).toBeLessThanOrEqual(7)
+    }).pipe(Effect.scoped, Effect.runPromise))
+
+  it("prepares nothing more once the server does not know a prepared statement", () =>
+    Effect.gen(function* () {
+      const { direct, options, pooler } = yield* pooled
+      const upper = Connections.calling("pg_catalog", "upper", "text")
+      const named = (connections: Connections.Connections) =>
+        Effect.map(connections.read<{ readonly name: string }>("SELECT name FROM pg_prepared_statements"), (rows) =>
+          rows.map(({ name }) => name)
+        )
+      const calls = (connections: Connections.Connections) =>
+        Effect.forEach(["a", "b", "c", "d"], (text) =>
+          Effect.map(connections.read<{ readonly upper: string }>(upper, text), ([row]) => row?.upper)
+        )
+      const known = yield* Connections.make(direct)
+      expect(yield* calls(known)).toEqual(["A", "B", "C", "D"])
+      expect(yield* named(known)).toEqual(["pg_catalog.upper"])
+      const asked = yield* Connections.make({ ...direct, prepare: false })
+      expect(yield* calls(asked)).toEqual(["A", "B", "C", "D"])
+      expect(yield* named(asked)).toEqual([])
+      const changing = yield* Connections.make(options)
+      const before = pooler.transactions()
+      expect(yield* calls(changing)).toEqual(["A", "B", "C", "D"])
+      // The second call was refused, and sent again
+      expect(pooler.transactions() - before).toBe(5)
     }).pipe(Effect.scoped, Effect.runPromise))
 
   for (const [how, listens] of [

@@ -6,6 +6,7 @@ import { inputOf } from "../work/Contract.ts"
 import type { AnyJob, InputOf } from "../work/Operation.ts"
 import type { NotFound, OperationFailed } from "../work/OperationError.ts"
 import { type Done, encode } from "../work/Perform.ts"
+import type { Owner } from "./Documents.ts"
 import * as Job from "./Job.ts"
 import type { JobCall, Jobs } from "./Jobs.ts"
 import { isOpen, jsonText, viewer } from "./JobView.ts"
@@ -20,13 +21,24 @@ export interface Prepared {
   readonly accept: Effect.Effect<void, Job.JobWasRefused | Aggregate.Failure>
 }
 
+/** Names no document. No job is accepted with it. */
+const NOTHING: Job.Document = { size: 0, hash: "" }
+
+/** Stores the input. If the job was refused meanwhile, its key was destroyed; then `accept` will fail as refused. */
+const keepInput = (jobs: Jobs["Service"], owner: Owner, text: string): Effect.Effect<Job.Document, VaultFailure | Aggregate.Failure> =>
+  Effect.catchTag(jobs.documents.keepFirst(owner, "input", text), "SubjectDestroyed", (destroyed) =>
+    Effect.flatMap(jobs.read(owner.jobId), ({ state: job }) =>
+      job.status === "refused" ? Effect.succeed(NOTHING) : Effect.fail(destroyed)
+    )
+  )
+
 /** Stores the sealed input, and builds the reply for a job that is accepted now. */
 export const prepare = <Op extends AnyJob>(
   jobs: Jobs["Service"],
   operation: Op,
   input: InputOf<Op>,
   { accountId, jobId, quantity, requestId, reservationId }: JobCall
-): Effect.Effect<Prepared, VaultFailure | OperationFailed> =>
+): Effect.Effect<Prepared, VaultFailure | OperationFailed | Aggregate.Failure> =>
   Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
     const accept: Job.Accept = {
@@ -36,7 +48,7 @@ export const prepare = <Op extends AnyJob>(
       requestId,
       reservationId,
       quantity,
-      input: yield* jobs.documents.keep({ jobId, accountId }, "input", encoderOf(operation)(input)),
+      input: yield* keepInput(jobs, { jobId, accountId }, encoderOf(operation)(input)),
       attempts: operation.attempts,
       within: Duration.toMillis(operation.deadline),
       retention: Duration.toMillis(jobs.retention ?? operation.retention)
@@ -44,7 +56,7 @@ export const prepare = <Op extends AnyJob>(
     const view = viewer(operation.family)(jobs, jobId, { job: Job.accepted(accept, now), at: now })
     return {
       done: yield* encode(operation.key, operation.success, { data: operation.created(view) }),
-      accept: Effect.asVoid(jobs.execute(jobId, Job.accept(accept), { $correlationId: requestId }))
+      accept: Effect.asVoid(jobs.begin(jobId, Job.accept(accept), { $correlationId: requestId }))
     }
   })
 

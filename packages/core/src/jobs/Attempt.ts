@@ -49,7 +49,7 @@ export const make = Effect.fnUntraced(function* ({ backOff, lease, runner }: Opt
         const { state: job } = claim
         if (claim.events.length === 0 || job.status !== "running") {
           // The claim itself fails a job that is past its deadline or has no attempts left
-          if (claim.events.length > 0) yield* Effect.ignore(jobs.settle(jobId))
+          if (claim.events.length > 0) yield* Effect.ignore(jobs.settleBy(jobId, claim))
           return { claimed: false, position: claim.position }
         }
         const exit = yield* Effect.exit(restore(worked(operation, jobId, job, startedAt)))

@@ -53,14 +53,20 @@ const recorded = (
   jobId: string,
   end: Effect.Effect<Aggregate.Committed<Job.Job, Job.JobEvent>, Job.AttemptOver | Aggregate.Failure | VaultFailure>
 ): Effect.Effect<EventStore.Position | undefined> =>
-  end.pipe(
-    Effect.retry({ while: isTransient, ...RETRY_STORE }),
-    Effect.tap((committed) => (Job.isEnded(committed.state) ? Effect.ignore(jobs.settle(jobId)) : Effect.void)),
-    Effect.map(({ position }) => position),
-    Effect.catch((error) =>
-      Effect.as(error._tag === "AttemptOver" ? Effect.void : Effect.logWarning("The end of a job was not recorded", error), undefined)
+  jobs
+    .whileEnding(
+      jobId,
+      end.pipe(
+        Effect.retry({ while: isTransient, ...RETRY_STORE }),
+        Effect.tap((committed) => (Job.isEnded(committed.state) ? Effect.ignore(jobs.settleBy(jobId, committed)) : Effect.void))
+      )
     )
-  )
+    .pipe(
+      Effect.map(({ position }) => position),
+      Effect.catch((error) =>
+        Effect.as(error._tag === "AttemptOver" ? Effect.void : Effect.logWarning("The end of a job was not recorded", error), undefined)
+      )
+    )
 
 const succeeded = (needs: Needs, jobId: string, job: Job.Running, { artifacts, done }: Worked) =>
   needs.jobs.documents.keep({ jobId, accountId: job.accepted.accountId }, "result", done.data).pipe(

@@ -34,20 +34,40 @@ export const make = Effect.gen(function* () {
     Effect.asVoid(Effect.catchTag(states.write(changes), "StateConflict", Effect.die))
   const subjectOf = ({ accountId, jobId }: Owner) => ofJob(jobId, accountId)
 
+  const documentOf = (sealed: string): Document => ({ size: sealed.length, hash: hash("sha256", sealed, "base64url") })
+  const put = (owner: Owner, sealed: string): StateStore.Change => ({
+    _tag: "put",
+    space: SPACE,
+    key: keyOf(owner, documentOf(sealed)),
+    value: Buffer.from(sealed)
+  })
+
   return {
     /** Seals and stores a text. */
     keep: Effect.fnUntraced(function* (owner: Owner, purpose: Purpose, text: string) {
-      const sealed = Buffer.from(yield* vault.seal(subjectOf(owner), purposeOf(purpose), text))
-      const document: Document = { size: sealed.length, hash: hash("sha256", sealed, "base64url") }
-      yield* write([{ _tag: "put", space: SPACE, key: keyOf(owner, document), value: sealed }])
-      return document
+      const sealed = yield* vault.seal(subjectOf(owner), purposeOf(purpose), text)
+      yield* write([put(owner, sealed)])
+      return documentOf(sealed)
     }),
+    /** Seals and stores the first text of a job, in one write with the job's key. */
+    keepFirst: (owner: Owner, purpose: Purpose, text: string) =>
+      Effect.suspend(() => {
+        let document: Document | undefined
+        const stored = vault.sealFirst(subjectOf(owner), purposeOf(purpose), text, (sealed) => {
+          document = documentOf(sealed)
+          return put(owner, sealed)
+        })
+        return Effect.flatMap(stored, () =>
+          document === undefined ? Effect.die(new Error("Nothing was sealed")) : Effect.succeed(document)
+        )
+      }),
     /** Reads a document. `Tampered` also if it does not exist. */
     open: Effect.fnUntraced(function* (owner: Owner, purpose: Purpose, document: Document) {
-      const entry = yield* states.get(SPACE, keyOf(owner, document))
+      const stored = states.get(SPACE, keyOf(owner, document))
+      // Also looks for the key of a missing document, so that a destroyed job fails with `SubjectDestroyed`
+      const [entry, openText] = yield* Effect.all([stored, vault.opener(subjectOf(owner))], { concurrency: 2 })
       const sealed = entry === undefined ? "" : Buffer.from(entry.value).toString("latin1")
-      // Also opens a missing document, so that a destroyed job fails with `SubjectDestroyed`
-      const text = yield* vault.open(subjectOf(owner), purposeOf(purpose), sealed)
+      const text = yield* openText(purposeOf(purpose), sealed)
       if (hash("sha256", sealed, "base64url") === document.hash) return text
       return yield* new Tampered({ subject: owner.jobId, purpose: purposeOf(purpose) })
     }),

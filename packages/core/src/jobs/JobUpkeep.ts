@@ -77,7 +77,7 @@ const endDue = (jobs: Jobs["Service"]) =>
 
 /** Settles each ended job with its account. */
 const settlementsOf = (jobs: Jobs["Service"]) => {
-  const settle = (_: unknown, { id }: EventHandlers.Origin) => jobs.settle(id)
+  const settle = (_: unknown, { id }: EventHandlers.Origin) => jobs.settleOpen(id)
   const settleAndPurge = (_: unknown, { id }: EventHandlers.Origin) => Effect.andThen(jobs.settle(id), jobs.purge(id))
   return {
     name: "jobSettlements",

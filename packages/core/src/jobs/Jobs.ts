@@ -55,12 +55,12 @@ const make = Effect.fnUntraced(function* ({ openJobs: projectionOptions, queueLi
   const blobs = Option.getOrUndefined(yield* Effect.serviceOption(BlobStore))
   const documents = yield* Documents.make
   const files = yield* Files.make("jobFiles")
-  const { execute, read, refused } = yield* Aggregate.make(Job.Job, options)
+  const { begin, execute, known, read, refused } = yield* Aggregate.make(Job.Job, options)
   const openJobs = yield* OpenJobs.make(projectionOptions)
   const waiters = EndWaiters.make(openJobs)
   yield* Effect.forkScoped(Following.retryForever(waiters.watch, () => {}))
 
-  const settle = (jobId: string) => Effect.flatMap(read(jobId), (job) => Settlement.settle(ledger, jobId, job))
+  const { settle, settleBy, settleOpen, whileEnding } = Settlement.make(ledger, { known, read })
 
   const find = Effect.fnUntraced(function* (accountId: string, { name, resource }: FamilyName, jobId: string) {
     const { state: job, at } = Job.isId(jobId) ? yield* read(jobId) : { state: Job.Job.initial, at: 0 }
@@ -85,11 +85,12 @@ const make = Effect.fnUntraced(function* ({ openJobs: projectionOptions, queueLi
 
   const cancel = Effect.fnUntraced(function* (accountId: string, family: FamilyName, jobId: string) {
     yield* find(accountId, family, jobId)
-    const { events, state: job } = yield* execute(jobId, Job.cancel)
+    const committed = yield* execute(jobId, Job.cancel)
+    const { events, state: job } = committed
     if (job.status !== "cancelled" && (yield* purge(jobId))) return false
     if (job.status !== "cancelled" || events.length === 0) return yield* new NotFound(family)
     // `JobUpkeep` repeats what fails here
-    yield* Effect.ignore(Effect.andThen(settle(jobId), purge(jobId)))
+    yield* Effect.ignore(Effect.andThen(settleBy(jobId, committed), purge(jobId)))
     return true
   }, Effect.uninterruptible)
 
@@ -108,6 +109,8 @@ const make = Effect.fnUntraced(function* ({ openJobs: projectionOptions, queueLi
   return {
     /** Decides on a job: see `Job.ts`. */
     execute,
+    /** Decides on a job whose id was just made, as `execute`, without reading its stream first. */
+    begin,
     /** The present state of a job, including events that other hosts wrote. */
     read,
     /** Jobs whose streams this host cannot read. */
@@ -127,6 +130,12 @@ const make = Effect.fnUntraced(function* ({ openJobs: projectionOptions, queueLi
     cancel,
     /** Captures or releases the hold of a job that has ended. Idempotent; does nothing before the job's end. */
     settle,
+    /** As `settle`, by the state right after the event that ended the job. */
+    settleBy,
+    /** Records the end of a job and settles it. `settleOpen` waits for that, because it would mostly find nothing left to do. */
+    whileEnding,
+    /** As `settle`. Asks no store if this host has in memory that the hold has ended: an end that is durable stays. */
+    settleOpen,
     /** Destroys the documents and artifacts of a job that has ended or was refused. Returns whether this call recorded the purge. */
     purge,
     /** Refuses a job that was not accepted, or cancels an accepted one: for a call that could not confirm the acceptance to its caller. */

@@ -45,7 +45,7 @@ export interface LedgerOptions extends Omit<Aggregate.Options<Account>, "snapsho
 
 export class Ledger extends Context.Service<
   Ledger,
-  Pick<Aggregate.Aggregate<Account, AccountEvent>, "execute" | "read" | "refused" | "unsaved"> & {
+  Pick<Aggregate.Aggregate<Account, AccountEvent>, "execute" | "known" | "read" | "refused" | "unsaved"> & {
     /**
      * The number of successes under idempotency keys that the account has recorded, as far as this host knows. Take it before the lookup in
      * the reply store, and reserve with it (see `Memory.ts`). Reads the store only if the account is not in memory; 0 if the store fails.
@@ -115,7 +115,7 @@ const make = Effect.fnUntraced(function* ({
   const count = yield* Metrics.countCredits
   const spanned = yield* Spans.spanner
   const { store, appendFailedAt } = yield* measuredStore
-  const { known, ...accounts } = yield* Aggregate.make(Account, { ...options, snapshots: accountSnapshots }).pipe(
+  const { begin: _, ...accounts } = yield* Aggregate.make(Account, { ...options, snapshots: accountSnapshots }).pipe(
     Effect.provideService(EventStore.EventStore, store)
   )
   yield* Metrics.unsavedStreams(() => accounts.unsaved().length)
@@ -130,7 +130,7 @@ const make = Effect.fnUntraced(function* ({
     execute,
     recorded: (accountId) =>
       Effect.suspend(() => {
-        const account = known(accountId)
+        const account = accounts.known(accountId)
         if (account !== undefined) return Effect.succeed(account.memory.recorded)
         // A lower number is safe: the lookup is stale more often
         return Effect.match(accounts.read(accountId), { onSuccess: ({ state }) => state.memory.recorded, onFailure: () => 0 })

@@ -57,7 +57,19 @@ export class Vault extends Context.Service<
     readonly seal: (subject: Subject, purpose: string, plaintext: string | Uint8Array) => Effect.Effect<string, VaultFailure>
     /** Seals several texts as `seal` does, with one look for the key. For use at once: the key may be destroyed later. */
     readonly sealer: (subject: Subject) => Effect.Effect<(purpose: string, plaintext: string | Uint8Array) => string, VaultFailure>
+    /**
+     * Seals a text of a subject that probably has no key yet, and writes it in one write with the new key. `change`: the write of the sealed
+     * text. If the subject has a key, the text is sealed under that and written by itself.
+     */
+    readonly sealFirst: (
+      subject: Subject,
+      purpose: string,
+      plaintext: string,
+      change: (sealed: string) => StateStore.Change
+    ) => Effect.Effect<void, VaultFailure>
     readonly open: (subject: Subject, purpose: string, sealed: string) => Effect.Effect<string, VaultFailure>
+    /** Opens texts as `open` does, with one look for the key. For use at once: the key may be destroyed later. */
+    readonly opener: (subject: Subject) => Effect.Effect<(purpose: string, sealed: string) => Effect.Effect<string, Tampered>, VaultFailure>
     readonly openBytes: (subject: Subject, purpose: string, sealed: string) => Effect.Effect<Uint8Array, VaultFailure>
     /** Destroys the subject's key permanently, and with it the keys that it wraps. Repeating it changes nothing. */
     readonly destroy: (subject: Subject) => Effect.Effect<void, StateStore.StateUnavailable>
@@ -91,6 +103,8 @@ interface Unwrapped {
   readonly parent: string | null
   readonly version: number
 }
+
+type Found = Effect.Effect<Unwrapped | undefined, Tampered | StateStore.StateUnavailable>
 
 const VERSION = "v1."
 const NONCE_CHARS = 16
@@ -141,13 +155,20 @@ const make = Effect.gen(function* () {
   yield* confirm(store, derive("check"))
   const keys = new SubjectKeys(store, random, Aead.keyOf(derive("wrap")))
 
-  const openBytes = Effect.fnUntraced(function* (subject: Subject, purpose: string, sealed: string) {
+  const bytesOpener = Effect.fnUntraced(function* (subject: Subject) {
     const name = nameOf(subject)
-    const unwrapped = yield* keys.find(name)
+    const unwrapped = yield* keys.find(subject)
     if (unwrapped === undefined) return yield* new SubjectDestroyed({ subject: name })
-    const plaintext = unbox(unwrapped.key, context("text", name, purpose), sealed)
-    return plaintext ?? (yield* new Tampered({ subject: name, purpose }))
+    return (purpose: string, sealed: string): Effect.Effect<Uint8Array, Tampered> => {
+      const plaintext = unbox(unwrapped.key, context("text", name, purpose), sealed)
+      return plaintext === undefined ? Effect.fail(new Tampered({ subject: name, purpose })) : Effect.succeed(plaintext)
+    }
   })
+  const opener: Vault["Service"]["opener"] = (subject) =>
+    Effect.map(
+      bytesOpener(subject),
+      (open) => (purpose, sealed) => Effect.map(open(purpose, sealed), (bytes) => Buffer.from(bytes).toString())
+    )
 
   const macKey = memoised((purpose) => Aead.keyOf(derive(`hmac/${purpose}`)))
 
@@ -159,11 +180,22 @@ const make = Effect.gen(function* () {
           box(random, key, context("text", nameOf(subject), purpose), typeof plaintext === "string" ? Buffer.from(plaintext) : plaintext)
     )
 
+  const seal: Vault["Service"]["seal"] = (subject, purpose, plaintext) => Effect.map(sealer(subject), (seal) => seal(purpose, plaintext))
+
+  const sealFirst: Vault["Service"]["sealFirst"] = (subject, purpose, plaintext, change) =>
+    Effect.gen(function* () {
+      const boxed = (key: Aead.Key) => change(box(random, key, context("text", nameOf(subject), purpose), Buffer.from(plaintext)))
+      const { isNew } = yield* keys.create(subject, (key) => [boxed(key)])
+      if (!isNew) yield* Effect.catchTag(store.write([change(yield* seal(subject, purpose, plaintext))]), "StateConflict", Effect.die)
+    })
+
   return Vault.of({
-    seal: (subject, purpose, plaintext) => Effect.map(sealer(subject), (seal) => seal(purpose, plaintext)),
+    seal,
     sealer,
-    open: (subject, purpose, sealed) => Effect.map(openBytes(subject, purpose, sealed), (bytes) => bytes.toString()),
-    openBytes,
+    sealFirst,
+    open: (subject, purpose, sealed) => Effect.flatMap(opener(subject), (open) => open(purpose, sealed)),
+    opener,
+    openBytes: (subject, purpose, sealed) => Effect.flatMap(bytesOpener(subject), (open) => open(purpose, sealed)),
     destroy: (subject) => keys.destroy(nameOf(subject)),
     hmac: (purpose, text) => createHmac("sha256", macKey(purpose)).update(text).digest("base64url")
   })
@@ -193,32 +225,53 @@ class SubjectKeys {
   of(subject: Subject): Effect.Effect<Unwrapped, VaultFailure> {
     return Effect.gen({ self: this }, function* () {
       const name = nameOf(subject)
-      const unwrapped = (yield* this.find(name)) ?? (yield* this.#create(name, typeof subject === "string" ? null : subject.parent))
+      const unwrapped = (yield* this.find(subject)) ?? (yield* this.create(subject)).unwrapped
       if (typeof subject !== "string" && unwrapped.parent !== subject.parent)
         return yield* Effect.die(new Error(`The key of ${name} is wrapped by ${unwrapped.parent}, not by ${subject.parent}`))
       return unwrapped
     })
   }
 
-  /** Reads the row each time, because another process may have destroyed it. Undefined if the subject or its parent has no key. */
-  find(name: string, isParent = false): Effect.Effect<Unwrapped | undefined, Tampered | StateStore.StateUnavailable> {
+  /** Reads the rows each time, because another process may have destroyed them. Undefined if the subject or its parent has no key. */
+  find(subject: Subject): Effect.Effect<Unwrapped | undefined, Tampered | StateStore.StateUnavailable> {
+    if (typeof subject === "string") return this.#find(subject, this.#store.get(KEYS, subject), (parent) => this.#findParent(parent))
+    const { name, parent } = subject
+    const before = this.#destroyals
+    // Both rows at once. What the parent's row tells counts only if the subject has a key
+    return Effect.flatMap(
+      Effect.all([Effect.exit(this.#store.get(KEYS, name)), Effect.exit(this.#findParent(parent))], { concurrency: 2 }),
+      ([entry, above]) => this.#find(name, entry, (named) => (named === parent ? above : this.#findParent(named)), before)
+    )
+  }
+
+  #findParent(name: string): Found {
+    return this.#find(name, this.#store.get(KEYS, name))
+  }
+
+  /** The key in the row of a subject. Without `findParent`, the subject is a parent itself. `before`: the destroyals before the row was read. */
+  #find(
+    name: string,
+    row: Effect.Effect<StateStore.Entry | undefined, StateStore.StateUnavailable>,
+    findParent?: (parent: string) => Found,
+    before = this.#destroyals
+  ): Found {
     return Effect.gen({ self: this }, function* () {
-      const before = this.#destroyals
-      const entry = yield* this.#store.get(KEYS, name)
+      const entry = yield* row
       if (entry === undefined) {
         if (this.#unwrapped.has(name)) this.#forget(name)
         return undefined
       }
       const known = this.#unwrapped.get(name)
       const current = known?.version === entry.version ? known : undefined
-      const row = current ?? Option.getOrUndefined(decodeRow(Buffer.from(entry.value).toString()))
-      if (row === undefined || (isParent && row.parent !== null)) return yield* new Tampered({ subject: name, purpose: "key" })
-      const wrapping = row.parent === null ? this.#wrappingKey : (yield* this.find(row.parent, true))?.key
+      const kept = current ?? Option.getOrUndefined(decodeRow(Buffer.from(entry.value).toString()))
+      if (kept === undefined || (findParent === undefined && kept.parent !== null))
+        return yield* new Tampered({ subject: name, purpose: "key" })
+      const wrapping = kept.parent === null || findParent === undefined ? this.#wrappingKey : (yield* findParent(kept.parent))?.key
       if (wrapping === undefined) return undefined
-      if ("key" in row) return this.#remember(name, row, before)
-      const bytes = unbox(wrapping, context("key", name, row.parent), row.wrapped)
+      if ("key" in kept) return this.#remember(name, kept, before)
+      const bytes = unbox(wrapping, context("key", name, kept.parent), kept.wrapped)
       if (bytes?.length !== Aead.KEY) return yield* new Tampered({ subject: name, purpose: "key" })
-      return this.#remember(name, { key: Aead.keyOf(bytes), parent: row.parent, version: entry.version }, before)
+      return this.#remember(name, { key: Aead.keyOf(bytes), parent: kept.parent, version: entry.version }, before)
     })
   }
 
@@ -232,8 +285,14 @@ class SubjectKeys {
     return removed.pipe(Effect.catchTag("StateConflict", Effect.die), Effect.ensuring(forgotten), Effect.asVoid)
   }
 
-  #create(name: string, parent: string | null): Effect.Effect<Unwrapped, VaultFailure> {
+  /** Creates a key, in one write with the changes made by it. `isNew`: false if the subject had a key; then nothing was written. */
+  create(
+    subject: Subject,
+    changes: (key: Aead.Key) => ReadonlyArray<StateStore.Change> = () => []
+  ): Effect.Effect<{ readonly unwrapped: Unwrapped; readonly isNew: boolean }, VaultFailure> {
     return Effect.gen({ self: this }, function* () {
+      const name = nameOf(subject)
+      const parent = typeof subject === "string" ? null : subject.parent
       const destroyed = new SubjectDestroyed({ subject: name })
       const above = parent === null ? undefined : yield* Effect.catchTag(this.of(parent), "SubjectDestroyed", () => Effect.fail(destroyed))
       if (above !== undefined && above.parent !== null)
@@ -245,13 +304,16 @@ class SubjectKeys {
       const value = Buffer.from(encodeRow({ parent, wrapped }))
       const created = this.#store.write([
         { _tag: "put", space: KEYS, key: name, value, expected: "absent" },
-        { _tag: "put", space: SUBJECTS, key: name, value: Uint8Array.of(1), expected: "absent" }
+        { _tag: "put", space: SUBJECTS, key: name, value: Uint8Array.of(1), expected: "absent" },
+        ...changes(key)
       ])
       return yield* created.pipe(
-        Effect.map((version) => this.#remember(name, { key, parent, version }, before)),
+        Effect.map((version) => ({ unwrapped: this.#remember(name, { key, parent, version }, before), isNew: true })),
         // Another process created or destroyed the key first
         Effect.catchTag("StateConflict", () =>
-          Effect.flatMap(this.find(name), (found) => (found ? Effect.succeed(found) : Effect.fail(destroyed)))
+          Effect.flatMap(this.find(subject), (found) =>
+            found ? Effect.succeed({ unwrapped: found, isNew: false }) : Effect.fail(destroyed)
+          )
         )
       )
     })

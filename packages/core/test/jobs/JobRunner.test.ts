@@ -85,6 +85,48 @@ describe("a job", () => {
   )
 
   testing(
+    "is written to the state store twice, and asks the log nothing at the host that accepted it",
+    Effect.gen(function* () {
+      const { to, here, accountId } = yield* setting()
+      yield* ends(here, accountId, idOf(yield* here.create(accountId)), "succeeded")
+      yield* quiet
+      const asked: Array<string> = []
+      let writes = 0
+      yield* here.through(({ events, states }) => ({
+        events: {
+          ...events,
+          readStream: (stream, options) =>
+            Stream.suspend(() => {
+              asked.push(`read ${stream}`)
+              return events.readStream(stream, options)
+            }),
+          lastRevision: (stream) => {
+            asked.push(`end of ${stream}`)
+            return events.lastRevision(stream)
+          }
+        },
+        states: {
+          ...states,
+          write: (changes) => {
+            // The input with the job's key, and the result
+            if (changes.some(({ space }) => space === "jobs")) writes++
+            return states.write(changes)
+          }
+        }
+      }))
+      const id = idOf(yield* here.create(accountId))
+      yield* until(
+        Effect.map(here.balance(accountId), ({ held }) => held === 0),
+        seconds(5)
+      )
+      yield* quiet
+      expect(asked.filter((question) => question.includes(id))).toEqual([])
+      expect(writes).toBe(2)
+      expect(yield* endsIn(to)).toEqual(["CreditReserved", "OperationSucceeded", "CreditReserved", "OperationSucceeded"])
+    })
+  )
+
+  testing(
     "is charged for the units done",
     Effect.gen(function* () {
       const { bench, here, accountId } = yield* setting()

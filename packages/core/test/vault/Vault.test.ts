@@ -142,6 +142,50 @@ describe("a sealed text", () => {
   )
 })
 
+describe("the first text of a subject", () => {
+  const put = (key: string) => (sealed: string) => ({ _tag: "put", space: "texts", key, value: Buffer.from(sealed) }) as const
+  const textOf = (store: StateStore.StateStore["Service"], key: string) =>
+    Effect.map(store.get("texts", key), (entry) => entry && Buffer.from(entry.value).toString())
+
+  testing(
+    "is written with the new key, in one write, and a later one under that key",
+    Effect.gen(function* () {
+      const store = yield* StateStore.StateStore
+      const writes: Array<number> = []
+      const write: StateStore.StateStore["Service"]["write"] = (changes) => {
+        writes.push(changes.length)
+        return store.write(changes)
+      }
+      const vault = yield* open({ ...store, write })
+      yield* vault.seal(account, "p", "x")
+      writes.length = 0
+      yield* vault.sealFirst(job, "p", "first", put("1"))
+      expect(writes).toEqual([3])
+      writes.length = 0
+      yield* vault.sealFirst(job, "p", "second", put("2"))
+      // The key was there, so nothing of the first write was carried out
+      expect(writes).toEqual([3, 1])
+      const other = yield* open(store)
+      expect(yield* other.open(job, "p", (yield* textOf(store, "1")) ?? "")).toBe("first")
+      expect(yield* other.open(job, "p", (yield* textOf(store, "2")) ?? "")).toBe("second")
+      yield* vault.destroy(account)
+      for (const key of ["1", "2"]) expect(yield* outcome(other.open(job, "p", (yield* textOf(store, key)) ?? ""))).toBe("SubjectDestroyed")
+    })
+  )
+
+  testing(
+    "is not written for a subject that was destroyed",
+    Effect.gen(function* () {
+      const { store, vault } = yield* inMemory
+      yield* vault.destroy(job)
+      expect(yield* outcome(vault.sealFirst(job, "p", "x", put("1")))).toBe("SubjectDestroyed")
+      yield* vault.destroy(account)
+      expect(yield* outcome(vault.sealFirst(ofJob("job_2", "acc_1"), "p", "x", put("2")))).toBe("SubjectDestroyed")
+      expect(yield* store.list("texts")).toEqual([])
+    })
+  )
+})
+
 describe("a destroyed subject", () => {
   testing(
     "is unreadable at once in every process, and cannot be sealed for again",
