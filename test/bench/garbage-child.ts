@@ -1,13 +1,13 @@
-/** Measures what one charge, or one billed request, allocates, and sends it to the parent process. */
+/** Measures what one charge, or one billed request, allocates, and sends the kilobytes of each round to the parent process. */
 import "effect/schema/SchemaJITCompiler/enable"
 import { PerformanceObserver } from "node:perf_hooks"
 import { Effect, ManagedRuntime } from "effect"
+import { ROUNDS } from "./figures.ts"
 import { charge, host, openAccounts } from "./host.ts"
 import { billed, load } from "./http.ts"
-import { median, withFolder } from "./measure.ts"
+import { withFolder } from "./measure.ts"
 
 const CLIENTS = 64
-const ROUNDS = 5
 /** Long enough that the optimized code runs, so that its allocations are counted. */
 const WARM_UP = 20_000
 const CALLS = 3_200
@@ -16,7 +16,7 @@ let collections = 0
 new PerformanceObserver(() => collections++).observe({ entryTypes: ["gc"] })
 
 /** `run` makes about this many calls and answers how many. Rounds in which memory was collected do not count. */
-const kilobytesOf = async (run: (calls: number) => Promise<number>): Promise<number> => {
+const kilobytesOf = async (run: (calls: number) => Promise<number>): Promise<ReadonlyArray<number>> => {
   await run(WARM_UP)
   const rounds: Array<number> = []
   while (rounds.length < ROUNDS) {
@@ -28,10 +28,10 @@ const kilobytesOf = async (run: (calls: number) => Promise<number>): Promise<num
     await new Promise((resolve) => setTimeout(resolve, 20))
     if (collections === before.collections) rounds.push((heap - before.heap) / calls / 1_000)
   }
-  return Number(median(rounds).toFixed(1))
+  return rounds
 }
 
-const charges = (folder: string): Promise<number> => {
+const charges = (folder: string): Promise<ReadonlyArray<number>> => {
   const millrace = ManagedRuntime.make(host(folder))
   const client = (ids: ReadonlyArray<string>, calls: number, first: number) =>
     Effect.gen(function* () {
@@ -50,7 +50,7 @@ const charges = (folder: string): Promise<number> => {
     .finally(() => millrace.dispose())
 }
 
-const requests = (folder: string): Promise<number> =>
+const requests = (folder: string): Promise<ReadonlyArray<number>> =>
   Effect.runPromise(
     billed(folder, ({ key, path, port }) =>
       kilobytesOf((calls) => load(port, path, key, { requests: Math.ceil(calls / CLIENTS) * CLIENTS }))

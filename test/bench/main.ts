@@ -24,7 +24,7 @@ const benchmarks = {
 }
 
 /** Those that compare contenders in rounds, and say what a release is judged by. */
-const CHECKED = ["charges", "stores", "jobs", "http", "replay"]
+const CHECKED = ["charges", "stores", "jobs", "http", "garbage", "replay"]
 
 const USAGE = `npm run bench [-- NAME ...] [--rounds N] [--seconds N] [--json | --check | --keep | --plot]
 NAME: ${Object.keys(benchmarks).join(", ")}; all of them by default, of ${CHECKED.join(", ")} with --check and --keep
