@@ -37,14 +37,14 @@ testing(
     const [ada, grace] = [yield* open(10), yield* open(1_000)]
     const [catalog, comparison] = [rowOf("storeCatalog.read"), rowOf("prices.compare")]
     const compare = Effect.promise(() => send(url, comparison, { name: "Product 1, variant 11", price: 20, limit: 2 }, grace.key))
-    const offersOf = ({ body }: Answer) => JSON.parse(body).data.offers
+    const offersOf = ({ body }: Answer) => JSON.parse(body).data.items
     expect(offersOf(yield* compare)).toEqual([])
     expect((yield* Effect.promise(() => send(url, catalog, { domain: "example.com" }, ada.key))).status).toBe(200)
     // The catalog is recorded behind the answer, and the search follows the log
     const isThere = (answer: Answer): boolean => answer.body.includes("Variant 11")
     const answer = yield* Effect.repeat(compare, { until: isThere, schedule: Schedule.spaced("20 millis"), times: 500 })
     expect(answer.headers.get("x-credits-charged")).toBe("1")
-    expect(JSON.parse(answer.body).data).toMatchObject({ currencies: [null], same_currency: false, total_offers: 2 })
+    expect(JSON.parse(answer.body).data).toMatchObject({ currencies: [null], same_currency: false, total_matches: 2 })
     expect(offersOf(answer)[0]).toEqual({
       ...{ title: "Product 1 - Variant 11", shop: "example.com", url: "https://example.com/products/product-1" },
       ...{ price: 19.9, currency: null, observed_at: expect.any(String), similarity: 1, difference: -0.1 }
