@@ -53,6 +53,40 @@ testing(
 )
 
 testing(
+  "the price that a caller gives with a search of coupons is in that caller's own history alone",
+  Effect.gen(function* () {
+    const { open, url } = yield* host
+    const [ada, grace] = [yield* open(10), yield* open(10)]
+    const page = "https://shop.example.com/products/mug"
+    const historyOf = (key: string) =>
+      Effect.map(
+        Effect.promise(() => send(url, rowOf("prices.history"), { url: page }, key)),
+        ({ body }) => JSON.parse(body).data.current_price
+      )
+    for (const input of [{ url: page, price: 19.9 }, { url: page, price: 0.0000001 }, { url: page }])
+      expect((yield* Effect.promise(() => send(url, rowOf("coupons.search"), input, ada.key))).status).toBe(200)
+    expect([yield* historyOf(ada.key), yield* historyOf(grace.key)]).toEqual([19.9, null])
+  })
+)
+
+testing(
+  "no coupon is of a registry, below which the shops are",
+  Effect.gen(function* () {
+    const { balance, open, url } = yield* host
+    const { accountId, key } = yield* open(10)
+    for (const [name, also] of [
+      ["coupons.submit", { code: "SAVE20" }],
+      ["coupons.requestStore", {}]
+    ] as const)
+      for (const domain of ["co.uk", "www.com.au"]) {
+        const { body, status } = yield* Effect.promise(() => send(url, rowOf(name), { domain, ...also }, key))
+        expect([status, JSON.parse(body).error.message]).toEqual([422, expect.stringMatching(/^domain: /u)])
+      }
+    expect(yield* balance(accountId)).toMatchObject({ available: 10_000, held: 0 })
+  })
+)
+
+testing(
   "a search of repositories leads from page to page, as far as the platform gives pages",
   Effect.gen(function* () {
     const { open, url } = yield* host
