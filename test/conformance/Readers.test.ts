@@ -31,6 +31,27 @@ testing(
 )
 
 testing(
+  "calls for the same at once share a request, say which of them made it, and each pays",
+  Effect.gen(function* () {
+    let requests = 0
+    const { open, url } = yield* hostWith({
+      codeHost: () => {
+        requests++
+        return undefined
+      }
+    })
+    const row = rowOf("codeHost.user")
+    const accounts = yield* Effect.forEach(Array.from({ length: 12 }), () => open(10))
+    const answers = yield* Effect.forEach(accounts, ({ key }) => Effect.promise(() => send(url, row, least(row).input, key)), {
+      concurrency: "unbounded"
+    })
+    expect(answers.map(({ headers, status }) => [status, headers.get("x-credits-charged")])).toEqual(accounts.map(() => [200, "0.5"]))
+    expect(answers.filter(({ headers }) => headers.get("x-cache") === "miss")).toHaveLength(requests)
+    expect(requests).toBeLessThan(accounts.length)
+  })
+)
+
+testing(
   "what one caller read in a shop is offered to another one who compares prices, and to nobody before",
   Effect.gen(function* () {
     const { open, url } = yield* host
