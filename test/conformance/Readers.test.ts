@@ -31,24 +31,79 @@ testing(
 )
 
 testing(
+  "calls for the same at once share a request, say which of them made it, and each pays",
+  Effect.gen(function* () {
+    let requests = 0
+    const { open, url } = yield* hostWith({
+      codeHost: () => {
+        requests++
+        return undefined
+      }
+    })
+    const row = rowOf("codeHost.user")
+    const accounts = yield* Effect.forEach(Array.from({ length: 12 }), () => open(10))
+    const answers = yield* Effect.forEach(accounts, ({ key }) => Effect.promise(() => send(url, row, least(row).input, key)), {
+      concurrency: "unbounded"
+    })
+    expect(answers.map(({ headers, status }) => [status, headers.get("x-credits-charged")])).toEqual(accounts.map(() => [200, "0.5"]))
+    expect(answers.filter(({ headers }) => headers.get("x-cache") === "miss")).toHaveLength(requests)
+    expect(requests).toBeLessThan(accounts.length)
+  })
+)
+
+testing(
   "what one caller read in a shop is offered to another one who compares prices, and to nobody before",
   Effect.gen(function* () {
     const { open, url } = yield* host
     const [ada, grace] = [yield* open(10), yield* open(1_000)]
     const [catalog, comparison] = [rowOf("storeCatalog.read"), rowOf("prices.compare")]
     const compare = Effect.promise(() => send(url, comparison, { name: "Product 1, variant 11", price: 20, limit: 2 }, grace.key))
-    const offersOf = ({ body }: Answer) => JSON.parse(body).data.offers
+    const offersOf = ({ body }: Answer) => JSON.parse(body).data.items
     expect(offersOf(yield* compare)).toEqual([])
     expect((yield* Effect.promise(() => send(url, catalog, { domain: "example.com" }, ada.key))).status).toBe(200)
     // The catalog is recorded behind the answer, and the search follows the log
     const isThere = (answer: Answer): boolean => answer.body.includes("Variant 11")
     const answer = yield* Effect.repeat(compare, { until: isThere, schedule: Schedule.spaced("20 millis"), times: 500 })
     expect(answer.headers.get("x-credits-charged")).toBe("1")
-    expect(JSON.parse(answer.body).data).toMatchObject({ currencies: [null], same_currency: false, total_offers: 2 })
+    expect(JSON.parse(answer.body).data).toMatchObject({ currencies: [null], same_currency: false, total_matches: 2 })
     expect(offersOf(answer)[0]).toEqual({
       ...{ title: "Product 1 - Variant 11", shop: "example.com", url: "https://example.com/products/product-1" },
       ...{ price: 19.9, currency: null, observed_at: expect.any(String), similarity: 1, difference: -0.1 }
     })
+  })
+)
+
+testing(
+  "the price that a caller gives with a search of coupons is in that caller's own history alone",
+  Effect.gen(function* () {
+    const { open, url } = yield* host
+    const [ada, grace] = [yield* open(10), yield* open(10)]
+    const page = "https://shop.example.com/products/mug"
+    const historyOf = (key: string) =>
+      Effect.map(
+        Effect.promise(() => send(url, rowOf("prices.history"), { url: page }, key)),
+        ({ body }) => JSON.parse(body).data.current_price
+      )
+    for (const input of [{ url: page, price: 19.9 }, { url: page, price: 0.0000001 }, { url: page }])
+      expect((yield* Effect.promise(() => send(url, rowOf("coupons.search"), input, ada.key))).status).toBe(200)
+    expect([yield* historyOf(ada.key), yield* historyOf(grace.key)]).toEqual([19.9, null])
+  })
+)
+
+testing(
+  "no coupon is of a registry, below which the shops are",
+  Effect.gen(function* () {
+    const { balance, open, url } = yield* host
+    const { accountId, key } = yield* open(10)
+    for (const [name, also] of [
+      ["coupons.submit", { code: "SAVE20" }],
+      ["coupons.requestStore", {}]
+    ] as const)
+      for (const domain of ["co.uk", "www.com.au"]) {
+        const { body, status } = yield* Effect.promise(() => send(url, rowOf(name), { domain, ...also }, key))
+        expect([status, JSON.parse(body).error.message]).toEqual([422, expect.stringMatching(/^domain: /u)])
+      }
+    expect(yield* balance(accountId)).toMatchObject({ available: 10_000, held: 0 })
   })
 )
 

@@ -237,6 +237,9 @@ const codeHost = Effect.fnUntraced(function* (choice: Choice["codeHost"]) {
 })
 
 const mapSearch = Effect.fnUntraced(function* ({ mapSearch: choice, mapSearchContact, overpass }: Choice) {
+  const isOsm = Option.isSome(choice) && choice.value.kind !== PLACES
+  if (Option.isSome(overpass) && !isOsm)
+    return yield* fail("an Overpass server only tells more of what a Nominatim server finds: set MILLRACE_MAP_SEARCH to osm:URL")
   if (Option.isNone(choice)) return Leads.MapSearch.unconfigured
   const { kind, url } = choice.value
   if (kind === PLACES) {

@@ -79,6 +79,8 @@ describe("doctor says of operations without a provider", () => {
     expect(await adviceOf({ ...osm, MILLRACE_MAP_SEARCH_CONTACT: "ops@host.example" })).not.toContain("leads.search")
     const { wrong } = await examine(url, osm)
     expect(wrong.map(({ detail }) => detail)).toEqual([expect.stringContaining("MILLRACE_MAP_SEARCH_CONTACT")])
+    const alone = await examine(url, { MILLRACE_OVERPASS: "https://overpass.example/api" })
+    expect(alone.wrong.map(({ detail }) => detail)).toEqual([expect.stringContaining("MILLRACE_MAP_SEARCH to osm:URL")])
     const keyless = await examine(url, { MILLRACE_MAP_SEARCH: "places" })
     expect(keyless.wrong.map(({ detail }) => detail)).toEqual([expect.stringContaining("MILLRACE_MAP_SEARCH_KEY")])
   })

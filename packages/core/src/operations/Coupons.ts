@@ -1,7 +1,11 @@
 /** The operations of coupons: search them, submit one or report on it, ask for a shop. */
 import { Clock, Effect, Schema } from "effect"
+import { getDomain } from "tldts"
 import type { Coupon } from "../coupons/CouponStore.ts"
 import { Coupons, type Found, type Ranked } from "../coupons/Coupons.ts"
+import { PriceObservations } from "../prices/PriceObservations.ts"
+import * as PriceSeries from "../prices/PriceSeries.ts"
+import { identityOf } from "../prices/ProductIdentity.ts"
 import { Timestamp } from "../Timestamp.ts"
 import * as Operation from "../work/Operation.ts"
 import { InvalidInput, TooManySubmissions, UpstreamUnavailable } from "../work/OperationError.ts"
@@ -30,10 +34,10 @@ const code = Schema.String.check(
 )
 const price = Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: HIGHEST_PRICE }))
 
-/** The domain of a shop as its stream has it: without `www.`. Undefined for what is no domain of a shop. */
+/** The domain of a shop as its stream has it: without `www.`. Undefined for what is no domain of a shop, and for one of a registry (`co.uk`). */
 export const shopDomain = (given: string): string | undefined => {
   const name = domainName(given, LONGEST_DOMAIN)?.replace(/^www\.(?=[^.]+\.)/u, "")
-  return name?.includes(".") === true ? name : undefined
+  return name?.includes(".") === true && getDomain(name) !== null ? name : undefined
 }
 
 const domainIn = (given: string): Effect.Effect<string, InvalidInput> => {
@@ -138,14 +142,23 @@ const EXAMPLE = {
   coupon_id: "cpn_0xPq6fTt1cVtUgk0mT5mJw7s2b"
 }
 
+/** Notes what a caller says that the product at a page costs, in that caller's own history. The search does not depend on it. */
+const note = Effect.fnUntraced(function* (accountId: string, url: string | undefined, price: number | undefined) {
+  const identity = url === undefined ? undefined : identityOf({ url })
+  const claimed = price === undefined ? undefined : PriceSeries.priceOf(price)
+  if (identity === undefined || claimed === undefined) return
+  const noted = PriceObservations.use(({ claim }) => claim(accountId, identity, claimed))
+  yield* Effect.catchCause(noted, (cause) => Effect.logWarning("A price that a caller claimed was not noted", cause))
+})
+
 export const search = Operation.make("coupons.search", {
   summary: "Search coupons",
   description:
     "The shop is that of `domain`, or of `url`, or the one whose name or domain has the words of `store`; a domain without coupons is " +
     "answered by the nearest one above it that has some. Without a shop, the coupons of all shops are searched for the words of " +
     "`product_name` and `order`; with one, coupons that mention them come first. `price` times `quantity` is the sum of the order: " +
-    "coupons that need more are left out. With `shop_username`, coupons for that seller of a marketplace are among the answers. At most " +
-    `${MOST_SHOWN} coupons are shown, the best first: by \`rank\`, then the newest. Expired coupons are gone.`,
+    "coupons that need more are left out. With `url`, `price` is noted in your own price history. With `shop_username`, coupons for that " +
+    `seller of a marketplace are among the answers. At most ${MOST_SHOWN} coupons are shown, the best first: by \`rank\`, then the newest. Expired coupons are gone.`,
   price: 0.5,
   route: {
     method: "GET",
@@ -170,7 +183,7 @@ export const search = Operation.make("coupons.search", {
   success: CouponResult,
   local: true,
   check: (input) => Effect.asVoid(askedDomain(input)),
-  run: Effect.fnUntraced(function* ({ order = [], price, product_name, quantity = 1, shop_username, store, ...place }) {
+  run: Effect.fnUntraced(function* ({ order = [], price, product_name, quantity = 1, shop_username, store, ...place }, { accountId }) {
     const domain = yield* askedDomain(place)
     const query = {
       domain,
@@ -183,6 +196,7 @@ export const search = Operation.make("coupons.search", {
       Coupons.use((coupons) => coupons.search(query)),
       unavailable
     )
+    yield* note(accountId, place.url, price)
     return { data: shown(found) }
   }),
   example: {

@@ -36,16 +36,18 @@ const Offer = Schema.Struct({
 })
 
 const Comparison = Schema.Struct({
-  /** As they were given; null where no price was. */
-  name: Schema.String,
+  /** The name that was given. */
+  query: Schema.String,
+  /** As it was given; null where none was. */
   price: Schema.NullOr(Schema.Finite),
   /** Those of the offers, each once, the unknown one as null. */
   currencies: Schema.Array(Currency),
   /** Whether all offers are known to be in one currency. Where it is false, their amounts cannot be compared with each other. */
   same_currency: Schema.Boolean,
-  total_offers: Schema.Int,
+  /** Of the items. */
+  total_matches: Schema.Int,
   /** The most similar first; of equally similar ones, that which was read last. */
-  offers: Schema.Array(Offer)
+  items: Schema.Array(Offer)
 })
 
 const differenceOf = (price: string, given: string | undefined): number | null =>
@@ -100,18 +102,18 @@ export const compare = Operation.make("prices.compare", {
     const currencies = [...new Set(found.map(({ currency }) => currency))]
     return {
       data: {
-        ...{ name, price: price ?? null, currencies },
+        ...{ query: name, price: price ?? null, currencies },
         same_currency: currencies.length === 1 && currencies[0] !== null,
-        total_offers: found.length,
-        offers: found.map(shown(price === undefined ? undefined : PriceSeries.priceOf(price)))
+        total_matches: found.length,
+        items: found.map(shown(price === undefined ? undefined : PriceSeries.priceOf(price)))
       }
     }
   }),
   example: {
     input: { name: "Stoneware mug blue", price: 21.5, limit: 10 },
     data: {
-      ...{ name: "Stoneware mug blue", price: 21.5, currencies: [null], same_currency: false, total_offers: 1 },
-      offers: [
+      ...{ query: "Stoneware mug blue", price: 21.5, currencies: [null], same_currency: false, total_matches: 1 },
+      items: [
         {
           ...{ title: "Mug - Blue", shop: "shop.example.com", url: "https://shop.example.com/products/mug", price: 19.9, currency: null },
           ...{ observed_at: Date.UTC(2026, 0, 22, 12), similarity: 0.8, difference: -1.6 }

@@ -41,8 +41,8 @@ describe("a comparison", () => {
       Effect.gen(function* () {
         yield* record(offered("shop.example.com", "Stoneware mug", "19.9", "EUR"), offered("www.other.example.org", "Mug", "20.01", null))
         expect(yield* compare({ name: "Mug stoneware", price: 20.1 })).toEqual({
-          ...{ name: "Mug stoneware", price: 20.1, currencies: ["EUR", null], same_currency: false, total_offers: 2 },
-          offers: [
+          ...{ query: "Mug stoneware", price: 20.1, currencies: ["EUR", null], same_currency: false, total_matches: 2 },
+          items: [
             {
               ...{ title: "Stoneware mug", shop: "shop.example.com", url: "https://shop.example.com/products/mug" },
               ...{ price: 19.9, currency: "EUR", observed_at: AT, similarity: 1, difference: -0.2 }
@@ -54,7 +54,7 @@ describe("a comparison", () => {
           ]
         })
         const without = yield* compare({ name: "mug", limit: 1 })
-        expect(without).toMatchObject({ price: null, total_offers: 1, offers: [{ title: "Mug", difference: null }] })
+        expect(without).toMatchObject({ price: null, total_matches: 1, items: [{ title: "Mug", difference: null }] })
       })
     ))
 
@@ -69,7 +69,7 @@ describe("a comparison", () => {
     run(
       Effect.gen(function* () {
         yield* record(...currencies.map((currency, i) => offered(`shop${i}.example.com`, "Mug", "5", currency)))
-        expect(yield* compare({ name: "mug" })).toMatchObject({ same_currency: is, total_offers: currencies.length })
+        expect(yield* compare({ name: "mug" })).toMatchObject({ same_currency: is, total_matches: currencies.length })
       })
     )
   )

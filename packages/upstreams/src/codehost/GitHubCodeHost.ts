@@ -90,12 +90,13 @@ export const layer = ({ baseUrl = new URL("https://api.github.com"), token, ...l
         }),
         search: Effect.fn("GitHubCodeHost.search")(function* ({ order, page, per_page, q, sort }) {
           const sorted: Record<string, string> = sort === undefined ? {} : { sort, order }
-          // Of several qualifiers all must hold, so a caller's own `is:private` finds nothing
-          const query = { q: `${q} is:public`, ...sorted, page: String(page), per_page: String(per_page) }
-          return read(yield* search(at(["search", "repositories"], query, "search")), ({ items, ...counts }) => ({
-            ...counts,
-            items: items.filter(isPublic).map(repositoryOf)
-          }))
+          // Of several qualifiers all must hold, so a caller's own `is:private` finds nothing. It comes first: a quote that does not end would
+          // take it in
+          const query = { q: `is:public ${q}`, ...sorted, page: String(page), per_page: String(per_page) }
+          return read(yield* search(at(["search", "repositories"], query, "search")), ({ items, total_count, ...counts }) => {
+            const open = items.filter(isPublic)
+            return { ...counts, total_count: total_count - (items.length - open.length), items: open.map(repositoryOf) }
+          })
         }),
         activity: Effect.fn("GitHubCodeHost.activity")(function* (username, { page, per_page }) {
           const query = { page: String(page), per_page: String(per_page) }

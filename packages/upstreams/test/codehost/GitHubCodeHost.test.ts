@@ -126,9 +126,10 @@ describe("a search", () => {
         const host = yield* at(service.url, { token })
         const { data } = yield* host.search({ ...SEARCH, q: "hello is:private", sort: "stars", order: "asc", page: 3, per_page: 10 })
         expect(data.items.map(({ full_name }) => full_name)).toEqual([repository.full_name])
+        expect(data.total_count).toBe(1)
         const { searchParams } = new URL((yield* service.received).path, service.url)
         expect(Object.fromEntries(searchParams)).toEqual({
-          ...{ q: "hello is:private is:public", sort: "stars", order: "asc", page: "3", per_page: "10" }
+          ...{ q: "is:public hello is:private", sort: "stars", order: "asc", page: "3", per_page: "10" }
         })
       })
     ))

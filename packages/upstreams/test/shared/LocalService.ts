@@ -1,5 +1,6 @@
 /** A real HTTP server on loopback, answering as a test tells it, and the ways in which servers fail. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
+import { gzipSync } from "node:zlib"
 import { Effect, Queue } from "effect"
 
 export interface Received {
@@ -71,9 +72,15 @@ export const faults = (good: unknown, byteLimit: number): ReadonlyArray<readonly
     ],
     ["a connection closed without a word", (response) => response.destroy()],
     ["a body too large", (response) => response.writeHead(200).end(text.padEnd(byteLimit + 1))],
-    ["a body without an end", (response) => forever(response)]
+    ["a body without an end", (response) => forever(response)],
+    ["a body that is small until it is decompressed", zipped(text.padEnd(2 * byteLimit))]
   ]
 }
+
+const zipped =
+  (text: string): Answer =>
+  (response) =>
+    response.writeHead(200, { "content-type": "application/json", "content-encoding": "gzip" }).end(gzipSync(text))
 
 const forever = (response: ServerResponse): void => {
   const piece = " ".repeat(4096)

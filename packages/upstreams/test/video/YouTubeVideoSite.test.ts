@@ -1,10 +1,10 @@
 import { DailyQuotas, Video } from "@millrace/core"
 import { MemoryStateStore, StateStore } from "@millrace/event-sourcing"
-import { Context, Effect, Layer, Logger, Redacted, type Scope } from "effect"
+import { Context, Effect, Layer, Logger, Metric, Redacted, type Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { describe, expect, test } from "vitest"
 import * as YouTubeVideoSite from "../../src/video/YouTubeVideoSite.ts"
-import { type Answer, json, serve } from "../shared/LocalService.ts"
+import { type Answer, faults, json, serve } from "../shared/LocalService.ts"
 import * as YouTubeServer from "./YouTubeServer.ts"
 
 /** Noon in California. */
@@ -15,6 +15,9 @@ const run = <A, E>(effect: Effect.Effect<A, E, Scope.Scope>): Promise<A> =>
   Effect.runPromise(
     Effect.scoped(Effect.andThen(TestClock.setTime(NOW), effect)).pipe(Effect.provide(Layer.merge(TestClock.layer(), Logger.layer([]))))
   )
+
+/** Of a reply, where a test sends larger ones. */
+const BYTES = 10_000
 
 const PAGE = { page_token: undefined, per_page: 25 }
 
@@ -186,11 +189,25 @@ describe("what fails", () => {
     )
   )
 
-  test("a key that the platform does not know is not the caller's fault", () =>
+  test.each(faults({ items: [] }, BYTES).filter(([name]) => name !== "429"))("%s is unavailable", (_, instead) =>
     run(
       Effect.gen(function* () {
+        const { asked, site } = yield* hosts(() => instead, { byteLimit: BYTES })
+        expect(yield* Effect.flip(site.video(YouTubeServer.idOf(0)))).toMatchObject({ _tag: "UpstreamUnavailable", upstream: "video" })
+        expect(asked).toHaveLength(1)
+      })
+    )
+  )
+
+  test("a key that the platform does not know is not the caller's fault, and the host's log says so", () =>
+    run(
+      Effect.gen(function* () {
+        const lines: Array<string> = []
+        const log = Logger.layer([Logger.make(({ logLevel, message }) => void lines.push(`${logLevel} ${message}`))])
         const { site } = yield* hosts(undefined, { apiKey: Redacted.make("another") })
-        expect(yield* Effect.flip(site.video(YouTubeServer.idOf(0)))).toMatchObject({ _tag: "UpstreamUnavailable" })
+        const error = yield* Effect.flip(site.video(YouTubeServer.idOf(0))).pipe(Effect.provide(log))
+        expect(error).toMatchObject({ _tag: "UpstreamUnavailable" })
+        expect(lines).toEqual(["Error video refuses this host or its credentials: it answered with status 400"])
       })
     ))
 })
@@ -211,6 +228,23 @@ describe("the quota", () => {
         yield* site.video(YouTubeServer.idOf(3))
         expect(yield* used(second.quotas)).toBe(1)
       })
+    ))
+
+  test("is a metric: what was used, and what is allowed", () =>
+    run(
+      Effect.gen(function* () {
+        // In one process, the metrics are those of the host that began last
+        const { second } = yield* hosts(undefined, { dailyQuota: 500 })
+        yield* second.site.search({ ...PAGE, q: "talk", order: "relevance" })
+        const metrics = yield* Metric.snapshot
+        const gauges = metrics.filter(({ id }) => id.startsWith("millrace.upstream.quota."))
+        expect(gauges.map(({ attributes, id, state }) => [id, attributes?.["upstream"], state])).toEqual(
+          expect.arrayContaining([
+            ["millrace.upstream.quota.used", "video", { value: 101 }],
+            ["millrace.upstream.quota.limit", "video", { value: 500 }]
+          ])
+        )
+      }).pipe(Effect.provideService(Metric.MetricRegistry, new Map()))
     ))
 
   test("that the platform says is used up is so for all requests of the day", () =>
