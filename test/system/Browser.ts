@@ -42,6 +42,12 @@ document.addEventListener("securitypolicyviolation", (event) => {
 })
 `
 
+/**
+ * Errors that are no wrongs of a page: answers of 4xx and 5xx; and that the driver's own script above is refused, now and then, in a frame of
+ * mail, which has no right to run any. That nothing of a message is left that could run is tested by itself.
+ */
+const EXPECTED = ["Failed to load resource", "Blocked script execution in 'about:srcdoc'"]
+
 /** Someone who opens a page at `origin`. Answers of 4xx and 5xx that a test wants to see are no wrongs. */
 export const visit = async (browser: Browser, origin: string, options: BrowserContextOptions = {}): Promise<Visitor> => {
   const context = await browser.newContext({ viewport: { width: 1280, height: 860 }, ...options })
@@ -49,7 +55,7 @@ export const visit = async (browser: Browser, origin: string, options: BrowserCo
   const page = await context.newPage()
   const wrongs: Array<string> = []
   page.on("console", (message) => {
-    if (message.type() === "error" && !message.text().startsWith("Failed to load resource")) wrongs.push(message.text())
+    if (message.type() === "error" && !EXPECTED.some((start) => message.text().startsWith(start))) wrongs.push(message.text())
   })
   page.on("pageerror", (error) => wrongs.push(`${error.stack}`))
   page.on("request", (request) => {

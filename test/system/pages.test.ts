@@ -2,7 +2,7 @@
  * Every page of the web tool in a real browser, at two widths, in the light and in the dark, for an account that has nothing yet and for one
  * with a past. With `MILLRACE_SCREENSHOTS=FOLDER` it leaves a picture of each there.
  */
-import { mkdirSync, writeFileSync } from "node:fs"
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import type { Browser, Page } from "playwright-core"
 import { beforeAll, expect, test } from "vitest"
@@ -191,6 +191,13 @@ test("with an account that has a past", { timeout: 180_000 }, async () => {
   const waited = /pay_[0-9A-Z]{26}/u.exec((await waiting.first().textContent()) ?? "")?.[0] ?? ""
   expect(await millrace(["payments", "approve", waited, "--store", store.url])).toMatchObject({ code: 0 })
   await page.getByText(waited).first().waitFor({ state: "detached" })
+  // With a key, an invoice is saved: a page with a style of its own, which has no place under the policy of the tool
+  const saving = page.waitForEvent("download")
+  await page.getByRole("link", { name: /^INV-/u }).last().click()
+  const saved = await saving
+  expect(saved.suggestedFilename()).toMatch(/^INV-\d{4}-\d{2}-000001\.html$/u)
+  expect(readFileSync(await saved.path(), "utf8")).toMatch(/<style>[\s\S]*<h1>Invoice/u)
+  expect(page.context().pages()).toHaveLength(1)
   expect(wrongs).toEqual([])
   await page.context().close()
 })

@@ -69,7 +69,11 @@ test("a stranger signs up, tries ten calls, buys credits, is invoiced and spends
   await expectFit(page, "Overview on trial")
 
   await page.goto(`${server.url}/#/try/bin.lookup`)
-  for (let call = 1; call <= 10; call++) await makeCall(page)
+  await page.getByText("Costs one of the 10 trial calls that are left").waitFor()
+  for (let call = 1; call <= 9; call++) await makeCall(page)
+  await page.getByText("Costs the last trial call").waitFor()
+  await makeCall(page)
+  await page.getByText("Costs 0.5 credits").waitFor()
   await page.getByRole("button", { name: "Call", exact: true }).click()
   await page.getByText("trial_used_up").first().waitFor()
   await goTo(page, "Overview")

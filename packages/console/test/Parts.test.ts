@@ -101,7 +101,15 @@ describe("the steps of a call", () => {
 
   test("of one that runs say no more than is known", () => {
     expect(told({ outcome: "running", charged: null, ended_at: null, job_id: "job_1" }).slice(1)).toEqual(["Job: It runs."])
-    expect(told({ price_version: null, held: 0, charged: 0 })[0]).toBe("Held: A trial call has no price.")
+  })
+
+  test("of the trial name no credits, and say that the call is back when it failed", () => {
+    const trial = { price_version: null, held: 0, charged: 0 }
+    expect(told(trial)[0]).toBe("Held: A trial call has no price.")
+    expect(told(trial).at(-1)).toBe("Charged: A trial call was used.")
+    expect(told({ ...trial, outcome: "released", reason: "service_error" }).at(-1)).toBe(
+      "Given back: The trial call, because the service behind it failed. It cost nothing."
+    )
   })
 })
 

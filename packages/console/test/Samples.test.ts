@@ -1,7 +1,7 @@
 /** The samples of code, run as they stand: each sends the very request that the page would send. */
 import { execFile } from "node:child_process"
 import { once } from "node:events"
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
@@ -9,7 +9,13 @@ import { join } from "node:path"
 import { promisify } from "node:util"
 import * as fc from "fast-check"
 import { afterAll, beforeAll, expect, test } from "vitest"
+import { answerName } from "../web/FileName.ts"
 import { type Call, curl, KEY, python, typescript } from "../web/Samples.ts"
+
+/** The path of an answer that is a file, of such that no text has, and of one that is not there. */
+const FILE = "/api/v1/audio/tts/job_1/artifact"
+const NO_FILE = "/api/v1/audio/tts/job_2/artifact"
+const BYTES = Buffer.from(Array.from({ length: 512 }, (_, index) => index % 256))
 
 interface Received {
   readonly method: string | undefined
@@ -37,8 +43,13 @@ const server = createServer((request, response) => {
       body
     })
     response.setHeader("X-Credits-Charged", "0.5")
-    response.setHeader("Content-Type", "application/json")
-    response.end(JSON.stringify({ data: { ok: true } }))
+    if (path === FILE) {
+      response.end(BYTES)
+      return
+    }
+    const isMissing = path === NO_FILE
+    response.writeHead(isMissing ? 404 : 200, { "Content-Type": "application/json" })
+    response.end(JSON.stringify(isMissing ? { error: { code: "not_found", message: "There is none." } } : { data: { ok: true } }))
   })
 })
 const folder = mkdtempSync(join(tmpdir(), "millrace-samples-"))
@@ -56,20 +67,22 @@ afterAll(() => {
 
 const run = promisify(execFile)
 const env = { ...process.env, [KEY]: "mr_live_secret", NODE_OPTIONS: "", PYTHONDONTWRITEBYTECODE: "1" }
+/** Where they run, and leave their files. */
+const within = { env, cwd: folder }
 
 /** How each is run, and the program that it needs. */
 const LANGUAGES = {
-  curl: { make: curl, run: (text: string) => run("sh", ["-c", text], { env }), program: ["curl", "--version"] },
+  curl: { make: curl, run: (text: string) => run("sh", ["-c", text], within), program: ["curl", "--version"] },
   typescript: {
     make: typescript,
     run: (text: string) => {
       const file = join(folder, "sample.mts")
       writeFileSync(file, text)
-      return run(process.execPath, [file], { env })
+      return run(process.execPath, [file], within)
     },
     program: [process.execPath, "--version"]
   },
-  python: { make: python, run: (text: string) => run("python3", ["-c", text], { env }), program: ["python3", "--version"] }
+  python: { make: python, run: (text: string) => run("python3", ["-c", text], within), program: ["python3", "--version"] }
 } as const
 
 const CALLS: ReadonlyArray<Call> = [
@@ -103,7 +116,26 @@ for (const [language, { make, program, run }] of Object.entries(LANGUAGES)) {
     expect(received?.body === "" ? undefined : JSON.parse(received?.body ?? "")).toEqual(call.body)
     if (call.body !== undefined) expect(received?.type).toBe("application/json")
   })
+
+  test.skipIf(!isThere)(`${language}: an answer that is a file is saved, and a refusal is not`, { timeout: 30_000 }, async () => {
+    const saveAs = answerName(["audio/mpeg"])
+    expect(saveAs).toBe("answer.mp3")
+    const asked = { method: "GET", body: undefined, saveAs: String(saveAs) }
+    const saved = join(folder, "answer.mp3")
+    rmSync(saved, { force: true })
+    await expect(run(make(origin, { ...asked, path: NO_FILE }))).rejects.toThrow(/404|not_found/u)
+    expect(existsSync(saved)).toBe(false)
+    await run(make(origin, { ...asked, path: FILE }))
+    expect(readFileSync(saved).equals(BYTES)).toBe(true)
+  })
 }
+
+test("an answer is a file where the contract says so", () => {
+  expect(answerName(["application/json"])).toBeUndefined()
+  expect(answerName([])).toBeUndefined()
+  expect(answerName(["image/png", "image/jpeg"])).toBe("answer")
+  expect(answerName(["text/html; charset=utf-8"])).toBe("answer.html")
+})
 
 test("the shell reads every text of a body as it is", { timeout: 60_000 }, () =>
   fc.assert(

@@ -3,13 +3,17 @@ import { useEffect, useRef, useState } from "preact/hooks"
 import { AnswerView } from "./AnswerView.tsx"
 import { useTool } from "./Context.ts"
 import type { Operation, Price } from "./Contract.ts"
+import { useData } from "./Data.ts"
+import { answerName } from "./FileName.ts"
 import { ended, filePath, isRunning, jobPath } from "./Follow.ts"
 import { exampleOf, fieldsOf, type Made, quantityOf, requestOf, type Texts } from "./Form.ts"
 import { FormView } from "./FormView.tsx"
 import { Card, Code, Tabs, Trouble } from "./Parts.tsx"
-import { type Answer, type Refused, refusedBy, send } from "./Requests.ts"
+import { hrefOf } from "./Place.ts"
+import { type Answer, currentAccess, type Refused, refusedBy, send } from "./Requests.ts"
 import { type Call, curl, python, typescript } from "./Samples.ts"
-import { credits } from "./Text.ts"
+import { LIMITS, type Limits } from "./Shapes.ts"
+import { counted, credits } from "./Text.ts"
 
 /** Seconds that a call of the tool waits for what takes time. */
 const WAIT = 20
@@ -25,7 +29,9 @@ export const CallForm = ({ operation }: { readonly operation: Operation }) => {
   const [texts, setTexts] = useState<Texts>(() => exampleOf(fields))
   const [wrong, setWrong] = useState<Readonly<Record<string, string>>>({})
   const { run, state } = useCall(operation)
+  const trial = useTrial(operation, state.name === "answered" ? state.answer : undefined)
   const made = requestOf(operation, fields, texts)
+  const saveAs = answerName(operation.answers)
   const form = useRef<HTMLFormElement>(null)
   const submit = (event: SubmitEvent) => {
     event.preventDefault()
@@ -53,7 +59,7 @@ export const CallForm = ({ operation }: { readonly operation: Operation }) => {
             <button type="submit" class="main" disabled={state.name === "busy"}>
               {state.name === "busy" ? "Calling" : "Call"}
             </button>
-            <p class="cost">{costOf(operation.price, quantityOf(fields, texts))}</p>
+            <p class="cost">{trial ?? costOf(operation.price, quantityOf(fields, texts))}</p>
           </div>
         </form>
       </Card>
@@ -61,7 +67,9 @@ export const CallForm = ({ operation }: { readonly operation: Operation }) => {
         {state.name === "refused" ? <Trouble refused={state.refused} /> : null}
         {state.name === "answered" ? <AnswerView answer={state.answer} file={state.file} job={state.job} /> : null}
       </div>
-      {made.ok ? <Samples call={{ ...made, ...(operation.waits ? { wait: WAIT } : {}) }} /> : null}
+      {made.ok ? (
+        <Samples call={{ ...made, ...(operation.waits ? { wait: WAIT } : {}), ...(saveAs === undefined ? {} : { saveAs }) }} />
+      ) : null}
     </>
   )
 }
@@ -73,6 +81,16 @@ export const costOf = (price: Price | undefined, quantity: number): string => {
   const money = `${price.currency} ${Number((Number(price.value) * quantity).toPrecision(6))}`
   const each = quantity === 1 && price.unit === "call" ? "" : ` for ${quantity} × ${price.unit}`
   return `Costs ${credits(total)}${each} (${money})`
+}
+
+/** What a call costs an account on trial, in words: undefined where it costs credits, or nothing. `answer`: the last one of the form. */
+const useTrial = ({ price, waits }: Operation, answer: Answer | undefined): string | undefined => {
+  const asks = price !== undefined && price.credits > 0 && !waits
+  const { data } = useData<Limits>(asks ? LIMITS : undefined)
+  const told = answer?.headers.get("x-trial-remaining") ?? undefined
+  const remaining = data?.trial === undefined || told === undefined ? data?.trial?.remaining : Number(told)
+  if (remaining === undefined || remaining === 0) return undefined
+  return remaining === 1 ? "Costs the last trial call" : `Costs one of the ${counted(remaining, "trial call")} that are left`
 }
 
 /** Makes calls one after the other, and follows the job that one makes. */
@@ -133,7 +151,8 @@ const Samples = ({ call }: { readonly call: Call }) => {
         <Code text={text} label={`the call in ${language}`} />
       </Tabs>
       <p class="hint">
-        The code takes the key from the variable <code>MILLRACE_KEY</code>.
+        The code takes the key from the variable <code>MILLRACE_KEY</code>.{" "}
+        {currentAccess().by === "session" ? <a href={hrefOf("keys")}>Issue one.</a> : null}
       </p>
     </Card>
   )

@@ -1,5 +1,6 @@
 /** A file that an answer is or leads to: audio plays, images show, everything can be saved. */
 import { useEffect, useState } from "preact/hooks"
+import { fileName } from "./FileName.ts"
 import { Trouble, Waiting } from "./Parts.tsx"
 import { Refused, refusalOf, refusedBy, send } from "./Requests.ts"
 import { size } from "./Text.ts"
@@ -25,14 +26,6 @@ export const FileAt = ({ path }: { readonly path: string }) => {
   )
 }
 
-const END: Readonly<Record<string, string>> = {
-  "audio/mpeg": "mp3",
-  "audio/wav": "wav",
-  "image/png": "png",
-  "image/jpeg": "jpg",
-  "message/rfc822": "eml"
-}
-
 export const Media = ({ file, name }: { readonly file: Blob; readonly name: string }) => {
   const [url, setUrl] = useState<string>()
   useEffect(() => {
@@ -41,13 +34,12 @@ export const Media = ({ file, name }: { readonly file: Blob; readonly name: stri
     return () => URL.revokeObjectURL(made)
   }, [file])
   if (url === undefined) return null
-  const end = END[file.type.split(";")[0] ?? ""]
   return (
     <div class="media">
       {/* biome-ignore lint/a11y/useMediaCaption: what is spoken is the text of the call */}
       {file.type.startsWith("audio/") ? <audio controls src={url} aria-label="The audio of the answer" /> : null}
       {file.type.startsWith("image/") ? <img src={url} alt="What the call made" /> : null}
-      <a href={url} download={end === undefined ? name : `${name}.${end}`}>
+      <a href={url} download={fileName(name, file.type)}>
         Save the file
       </a>{" "}
       <span class="hint">

@@ -57,7 +57,7 @@ export const Nav = ({
         </ul>
       </nav>
       <div class="side-end">
-        <a href="/docs">API documentation</a>
+        <a href="/docs">API docs</a>
         {useTool().contract.hasOperator === true ? <a href={hrefOf(OPERATOR)}>Operator view</a> : null}
         <button type="button" class="quiet" onClick={leave} disabled={isLeaving}>
           {currentAccess().by === "key" ? "Forget the key" : "Sign out"}

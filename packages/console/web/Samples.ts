@@ -7,6 +7,8 @@ export interface Call {
   readonly body: unknown
   /** Seconds that the call waits for the end of a job. */
   readonly wait?: number
+  /** The answer is a file, which is saved under this name. */
+  readonly saveAs?: string
 }
 
 /** The variable of the environment from which the samples take the key. */
@@ -15,15 +17,15 @@ export const KEY = "MILLRACE_KEY"
 /** In single quotes for a POSIX shell. */
 const shell = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`
 
-export const curl = (origin: string, { body, method, path, wait }: Call): string =>
+export const curl = (origin: string, { body, method, path, saveAs, wait }: Call): string =>
   [
-    `curl -sS ${method === "GET" ? "" : `-X ${method} `}${shell(origin + path)}`,
+    `curl ${saveAs === undefined ? "-sS" : `-sSf -o ${saveAs}`} ${method === "GET" ? "" : `-X ${method} `}${shell(origin + path)}`,
     `-H "Authorization: Bearer $${KEY}"`,
     ...(wait === undefined ? [] : [`-H 'Prefer: wait=${wait}'`]),
     ...(body === undefined ? [] : ["-H 'Content-Type: application/json'", `-d ${shell(JSON.stringify(body))}`])
   ].join(" \\\n  ")
 
-export const typescript = (origin: string, { body, method, path, wait }: Call): string => {
+export const typescript = (origin: string, { body, method, path, saveAs, wait }: Call): string => {
   const headers = [
     `    Authorization: \`Bearer \${process.env.${KEY}}\``,
     ...(wait === undefined ? [] : [`    Prefer: "wait=${wait}"`]),
@@ -34,16 +36,23 @@ export const typescript = (origin: string, { body, method, path, wait }: Call): 
     `  headers: {\n${headers.join(",\n")}\n  }`,
     ...(body === undefined ? [] : [`  body: JSON.stringify(${indented(JSON.stringify(body, null, 2), "  ")})`])
   ]
-  return `const response = await fetch(${JSON.stringify(origin + path)}, {
+  return `${saveAs === undefined ? "" : 'import { writeFile } from "node:fs/promises"\n\n'}const response = await fetch(${JSON.stringify(origin + path)}, {
 ${lines.join(",\n")}
 })
-const { data, error } = await response.json()
+${saveAs === undefined ? SHOW : saving(saveAs)}`
+}
+
+const SHOW = `const { data, error } = await response.json()
 if (error) throw new Error(\`\${error.code}: \${error.message}\`)
 console.log(data, response.headers.get("X-Credits-Charged"))
 `
-}
 
-export const python = (origin: string, { body, method, path, wait }: Call): string => {
+const saving = (name: string): string => `if (!response.ok) throw new Error(await response.text())
+await writeFile(${JSON.stringify(name)}, new Uint8Array(await response.arrayBuffer()))
+console.log(${JSON.stringify(name)}, response.headers.get("X-Credits-Charged"))
+`
+
+export const python = (origin: string, { body, method, path, saveAs, wait }: Call): string => {
   const headers = [
     `        "Authorization": "Bearer " + os.environ["${KEY}"],`,
     ...(wait === undefined ? [] : [`        "Prefer": "wait=${wait}",`]),
@@ -59,7 +68,7 @@ ${headers.join("\n")}
     },${body === undefined ? "" : `\n    data=json.dumps(${indented(literal(body), "    ")}).encode(),`}
 )
 with urllib.request.urlopen(request) as response:
-    print(json.load(response)["data"], response.headers["X-Credits-Charged"])
+    ${saveAs === undefined ? 'print(json.load(response)["data"]' : `open(${JSON.stringify(saveAs)}, "wb").write(response.read())\n    print(${JSON.stringify(saveAs)}`}, response.headers["X-Credits-Charged"])
 `
 }
 

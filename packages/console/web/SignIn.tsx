@@ -24,7 +24,7 @@ export const SignIn = ({ contract }: { readonly contract: Contract }) => {
       {hasPasskeys(contract) ? <ByPasskey /> : null}
       <ByKey isOpen={!isBySession} />
       <p class="fine">
-        <a href="/docs">API documentation</a>
+        <a href="/docs">API docs</a>
         {contract.hasOperator === true ? (
           <>
             {" · "}

@@ -42,7 +42,7 @@ export const stepsOf = (call: Call): ReadonlyArray<Step> => {
     steps.push({
       name: "Given back",
       at: ended_at,
-      text: `All ${amount(held)}, because ${reasonOf(reason)}. It cost nothing.`,
+      text: `${call.price_version === null ? "The trial call" : `All ${amount(held)}`}, because ${reasonOf(reason)}. It cost nothing.`,
       tone: "calm"
     })
   if (charged !== null && outcome !== "released") {

@@ -1,6 +1,7 @@
 /** The invoices and credit notes of the account, each with its page to print. */
 import { useState } from "preact/hooks"
 import type { Loaded } from "../Data.ts"
+import { fileName } from "../FileName.ts"
 import { Badge, Card, Empty, Trouble, Waiting } from "../Parts.tsx"
 import { currentAccess, type Refused, refusalOf, refusedBy, send } from "../Requests.ts"
 import { dayOfYear, money } from "../Text.ts"
@@ -70,7 +71,10 @@ interface LinkProps {
   readonly onRefused: (refused: Refused) => void
 }
 
-/** A link sends the cookie of a session, but no key: with a key, the page is fetched, and opened from memory. */
+/**
+ * A link sends the cookie of a session, but no key: with a key, the page is fetched, and saved. Opened from memory, it would have the policy of
+ * the tool, which refuses its style.
+ */
 const InvoiceLink = ({ number, onRefused, url }: LinkProps) => {
   const open = async (event: MouseEvent) => {
     if (currentAccess().by !== "key") return
@@ -80,9 +84,9 @@ const InvoiceLink = ({ number, onRefused, url }: LinkProps) => {
       if (answer.file === undefined) throw refusalOf(answer)
       const link = document.createElement("a")
       link.href = URL.createObjectURL(answer.file)
-      link.target = "_blank"
-      link.rel = "noreferrer"
+      link.download = fileName(number, answer.file.type)
       link.click()
+      URL.revokeObjectURL(link.href)
     } catch (error) {
       onRefused(refusedBy(error))
     }

@@ -6,11 +6,11 @@ import type { Contract, Operation, Price } from "../Contract.ts"
 import { Empty, Page } from "../Parts.tsx"
 import { go, hrefOf } from "../Place.ts"
 
-/** Groups whose operations have a page of their own, or say nothing about an account's use. */
-const ELSEWHERE = new Set(["system", "hooks"])
+/** Groups whose operations are for browsers alone and have pages of their own, or say nothing about an account's use. */
+const ELSEWHERE = new Set(["system", "hooks", "sessions", "passkeys"])
 
-/** Groups that say something about the host and the account, after those that do something. */
-const LAST = new Set(["catalog", "account"])
+/** Groups that are about the host and the account, after those that do something. */
+const LAST = new Set(["catalog", "account", "keys", "billing"])
 
 const matches = (words: string, { key, path, summary }: Operation): boolean => {
   const text = `${key} ${path} ${summary}`.toLowerCase()

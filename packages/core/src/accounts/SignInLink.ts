@@ -109,8 +109,9 @@ export const use =
   (link: SignInLink, now: Timestamp): Decision<SignInEvent, SignInRefused> => {
     const refused = (reason: RefusalReason) => Result.fail(new SignInRefused({ reason }))
     if (link.status === "absent" || !Token.matches(link.secretHash, secret)) return refused("unknown")
-    if (browser === undefined || !Token.matches(link.browserHash, browser)) return refused("browser")
+    // First: the right browser has forgotten its secret by then, and would be told that it is another one
     if (link.status === "used") return refused("used")
     if (link.expiresAt <= now) return refused("expired")
+    if (browser === undefined || !Token.matches(link.browserHash, browser)) return refused("browser")
     return Result.succeed([{ _tag: "SignInUsed" }])
   }

@@ -167,6 +167,9 @@ const isAsked = (start: Start, { kind, operation }: Query): boolean =>
 
 const jobOf = (start: Start): string | null => (start._tag === "CreditReserved" ? (start.jobId ?? null) : null)
 
+/** A slot of the trial that its expiry released has no reason of its own. */
+const reasonOf = ({ reason = "expired" }: Pick<EventOf<"Refunded" | "TrialReleased">, "reason">): RefundReason => reason
+
 const callOf = (
   { at: startedAt, event: start }: Timed<Start>,
   end: Timed<End> | undefined,
@@ -175,14 +178,13 @@ const callOf = (
   const { operation, requestId, reservationId } = start
   const isPriced = start._tag === "CreditReserved"
   const success = end?.event._tag === "OperationSucceeded" ? end.event : undefined
-  const released = end?.event._tag === "Refunded" ? end.event : undefined
-  const isReleased = released !== undefined || end?.event._tag === "TrialReleased"
+  const released = end?.event._tag === "Refunded" || end?.event._tag === "TrialReleased" ? end.event : undefined
   return {
     reservationId,
     requestId,
     operation,
-    outcome: end === undefined ? "running" : isReleased ? "released" : refund === undefined ? "charged" : "refunded",
-    reason: refund?.reason ?? released?.reason ?? null,
+    outcome: end === undefined ? "running" : released !== undefined ? "released" : refund === undefined ? "charged" : "refunded",
+    reason: refund?.reason ?? (released === undefined ? null : reasonOf(released)),
     quantity: success?.quantity ?? (isPriced ? start.quantity : 1),
     priceVersion: isPriced ? start.priceVersion : null,
     held: isPriced ? start.amount : Credits.zero,

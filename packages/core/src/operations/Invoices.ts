@@ -131,7 +131,7 @@ export const list = Operation.make("billing.invoices", {
           invoice: null,
           lines: [
             {
-              description: "25000 credits, pack 25",
+              description: "25000 credits",
               net: 25,
               tax: 0,
               total: 25,

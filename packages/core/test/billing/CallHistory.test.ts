@@ -70,7 +70,8 @@ const modelOf = (log: ReadonlyArray<Logged>): ReadonlyArray<Partial<PastCall>> =
           outcome: end === undefined ? "running" : released !== undefined ? "released" : refunds.length > 0 ? "refunded" : "charged",
           charged: end === undefined ? null : charged,
           refunded: refunds.reduce((sum, amount) => sum + amount, 0),
-          endedAt: end?.at ?? null
+          endedAt: end?.at ?? null,
+          ...(released === undefined ? {} : { reason: ("reason" in released.event && released.event.reason) || "expired" })
         } as Partial<PastCall>
       ]
     })
