@@ -118,7 +118,10 @@ test("a stranger signs up, tries ten calls, buys credits, is invoiced and spends
   const asked = page.getByRole("region", { name: "The payment of the plan" })
   const first = /pay_[0-9A-Z]{26}/u.exec((await asked.textContent()) ?? "")?.[0] ?? ""
   expect(await millrace(["payments", "approve", first, "--store", store])).toMatchObject({ code: 0 })
-  await asked.getByRole("button", { name: "I have paid" }).click()
+  // The page may hear of the payment first: then the button is gone
+  const paid = asked.getByRole("button", { name: "I have paid" })
+  const gone = asked.waitFor({ state: "detached" })
+  await Promise.race([paid.click().catch(() => gone), gone])
   await page.getByText("25,000 credits each period").waitFor()
   await expectFit(page, "Billing with a plan")
 

@@ -99,10 +99,13 @@ const ACCOUNT = "acc_1"
 const killedAfter = (store: Store, type: string) =>
   Effect.gen(function* () {
     const stores = yield* subscribed(store, [ACCOUNT])
+    const before = (yield* logOf(stores)).length
     const dying = yield* worker(store, 0, type)
     yield* Effect.promise(() => dying.ended)
     expect(dying.child.signalCode).toBe("SIGKILL")
-    expect((yield* logOf(stores)).at(-1)?.type).toBe(type)
+    // What else the process did at that moment may share the commit: the period begins beside the grant
+    const renewed = (yield* logOf(stores)).slice(before).map((event) => event.type)
+    expect(renewed.filter((each) => each === type)).toEqual([type])
     // A payment that was requested and not begun is begun after a minute
     yield* worker(store, 2 * MINUTE, "nothing")
     const rest = Effect.map(logOf(stores), (log) => {
