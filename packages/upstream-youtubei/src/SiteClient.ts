@@ -28,7 +28,14 @@ export class Misread extends Data.TaggedError("Misread")<{}> {}
 
 export const invalidReply = (reason: string) => new UpstreamUnavailable({ upstream: UPSTREAM, reason, invalidReply: true })
 
-const misread = () => invalidReply("its reply is malformed, or of a new shape")
+/** Where an error was thrown: its kind, the file and the line. Its message may quote a caller's text. */
+const placeOf = (cause: unknown): string => {
+  if (!(cause instanceof Error)) return ""
+  const place = /([\w.-]+:\d+):\d+\)?$/mu.exec(cause.stack ?? "")?.[1]
+  return place === undefined ? ` (${cause.name})` : ` (${cause.name} at ${place})`
+}
+
+const misread = (cause?: unknown) => invalidReply(`its reply is malformed, or of a new shape${placeOf(cause)}`)
 
 /** What a request is for. `page`: it continues a list, so a refusal is that of the caller's token. */
 export interface Purpose {
@@ -136,7 +143,7 @@ export const make = Effect.fnUntraced(function* ({ baseUrl, ...limits }: Omit<Op
           return { data, cache: caches.every((cache) => cache === "hit") ? ("hit" as const) : ("miss" as const) }
         },
         // What the library throws is about the reply, unless a request failed before
-        catch: (cause) => failure ?? (cause instanceof NotFound || cause instanceof InvalidInput ? cause : misread())
+        catch: (cause) => failure ?? (cause instanceof NotFound || cause instanceof InvalidInput ? cause : misread(cause))
       })
     })
 
