@@ -8,10 +8,7 @@ const file = (name: string) => fileURLToPath(new URL(name, import.meta.url))
 
 const FILES = ["packages/*/test/**/*.test.ts", "examples/test/**/*.test.ts", "test/**/*.test.ts"]
 
-/**
- * They replace modules, or measure or listen to the process that they run in. youtubei.js has state of its process: its tests failed once
- * after others that shared theirs.
- */
+/** They replace modules, or measure or listen to the process that they run in. */
 const ALONE = [
   "packages/core/test/accounts/KeyRing.test.ts",
   "packages/core/test/ledger/upcasts.test.ts",
@@ -19,11 +16,9 @@ const ALONE = [
   "packages/event-store-kurrentdb/test/Kill.test.ts",
   "packages/event-store-postgres/test/Faults.test.ts",
   "packages/http/test/Abuse.test.ts",
-  "packages/upstream-youtubei/test/*.test.ts",
   "packages/upstreams/test/blobs/*.test.ts",
   "packages/upstreams/test/images/ImageFile.test.ts",
-  "packages/upstreams/test/shared/WorkerPool.test.ts",
-  "test/conformance/VideoWithoutKey.test.ts"
+  "packages/upstreams/test/shared/WorkerPool.test.ts"
 ]
 
 export default defineConfig({

@@ -105,7 +105,8 @@ export const make = Effect.fnUntraced(function* ({ baseUrl, ...limits }: Omit<Op
 
   const ask = (purpose: Purpose, input: Parameters<typeof fetch>[0], init: RequestInit = {}) =>
     Effect.suspend(() => {
-      const asked = new URL(input instanceof Request ? input.url : input)
+      // Not by `instanceof`: a host's server, such as that of Hono, may have put a Request of its own in place of Node's
+      const asked = new URL(typeof input === "object" && "url" in input ? input.url : input)
       // The library has no reason to ask anybody else
       if (asked.origin !== ORIGIN || typeof init.body !== "string") return Effect.fail(misread())
       const headers = new Headers(init.headers)

@@ -130,6 +130,19 @@ test("a site that fails once is asked once more", () =>
     })
   ))
 
+test("a host whose server puts a Request of its own in place of Node's is served as any other", () =>
+  run(
+    Effect.gen(function* () {
+      const { Request } = globalThis
+      yield* Effect.addFinalizer(() => Effect.sync(() => Object.assign(globalThis, { Request })))
+      const { site } = yield* open(() => undefined)
+      // The library has Node's since it was loaded
+      Object.assign(globalThis, { Request: class extends Request {} })
+      expect((yield* site.download(SiteServer.idOf(0))).data.id).toBe(SiteServer.idOf(0))
+      expect((yield* site.video(SiteServer.idOf(0))).data.id).toBe(SiteServer.idOf(0))
+    })
+  ))
+
 describe.each(hangs(good))("a site that hangs %s", (_, answer) => {
   test("fails at the time limit", () =>
     run(
