@@ -5,7 +5,7 @@
  */
 import { StateStore } from "@millrace/event-sourcing"
 import { Clock, Context, Duration, Effect, Layer } from "effect"
-import { FairTurns } from "./FairTurns.ts"
+import { AccountTurns } from "./AccountTurns.ts"
 import { UpstreamUnavailable } from "./OperationError.ts"
 
 export interface Terms {
@@ -31,10 +31,10 @@ const make = Effect.gen(function* () {
   const clock = yield* Clock.Clock
   const scope = yield* Effect.scope
   /** A turn is held by who sends, for as long as nobody else may. */
-  const gates = new Map<string, FairTurns>()
+  const gates = new Map<string, AccountTurns>()
 
-  const gateOf = (upstream: string): FairTurns => {
-    const gate = gates.get(upstream) ?? new FairTurns()
+  const gateOf = (upstream: string): AccountTurns => {
+    const gate = gates.get(upstream) ?? new AccountTurns()
     gates.set(upstream, gate)
     return gate
   }
@@ -49,7 +49,7 @@ const make = Effect.gen(function* () {
   const leave = (upstream: string, version: number) =>
     Effect.ignore(store.write([{ _tag: "remove", space: SPACE, key: upstream, expected: version }]))
 
-  const take = (upstream: string, gate: FairTurns, account: string, every: number) =>
+  const take = (upstream: string, gate: AccountTurns, account: string, every: number) =>
     Effect.uninterruptibleMask((restore) =>
       Effect.gen(function* () {
         const release = Effect.sync(() => gate.release())

@@ -2,7 +2,7 @@
 import { Effect, Exit, Fiber } from "effect"
 import fc from "fast-check"
 import { describe, expect, test } from "vitest"
-import { FairTurns } from "../../src/work/FairTurns.ts"
+import { AccountTurns } from "../../src/work/AccountTurns.ts"
 
 interface Caller {
   readonly account: string
@@ -15,7 +15,7 @@ interface Caller {
 
 /** A queue, with what its callers have seen of it. */
 class Bench {
-  readonly turns = new FairTurns()
+  readonly turns = new AccountTurns()
   /** In the order in which they came. */
   readonly waiting: Array<Caller> = []
   holder: Caller | undefined

@@ -9,7 +9,7 @@ interface Waiter {
   readonly go: () => void
 }
 
-export class FairTurns {
+export class AccountTurns {
   #isTaken = false
   /** The callers that wait, by account. The account that is next comes first; none is empty. */
   readonly #waiting = new Map<string, Array<Waiter>>()
