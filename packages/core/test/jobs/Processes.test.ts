@@ -19,7 +19,7 @@ import { Ledger } from "../../src/ledger/Ledger.ts"
 import { range } from "../billing/Bench.ts"
 import { host, jobOf, LEASE, Result, type Store, work } from "./Worker.ts"
 
-const JOBS = 2_000
+const JOBS = 1_200
 /** Jobs that all processes together run at once. */
 const AT_ONCE = 24
 const PRICE = 1_000
