@@ -9,6 +9,7 @@ import type { Jobs } from "../jobs/Jobs.ts"
 import type { Ledger } from "../ledger/Ledger.ts"
 import * as Metrics from "../observability/Metrics.ts"
 import * as Spans from "../observability/Spans.ts"
+import { isTraced } from "../observability/TraceContext.ts"
 import type { Vault } from "../vault/Vault.ts"
 import { CIRCUIT_OPEN, type CircuitBreaker } from "../work/CircuitBreaker.ts"
 import type { Any, AnyJob, ErrorOf, InputOf, Services as ServicesOf } from "../work/Operation.ts"
@@ -46,6 +47,12 @@ export interface ChargeOptions {
   readonly late?: "withhold" | "charge"
 }
 
+/** A call under way, for a caller without a fiber. */
+export interface Started {
+  /** Interrupts the work. The hold is then released, and the call ends as an interrupted `run` does. */
+  readonly interrupt: () => void
+}
+
 const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions = {}) {
   const services = yield* Services.make(late)
   const observe = yield* observer
@@ -53,6 +60,24 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions =
     /** Runs an operation for a caller and charges the units done. A call that fails is free. */
     run: <Op extends Any>(operation: Op, input: InputOf<Op>, caller: Caller) =>
       observe(operation.key, input, caller, run(services, typed(operation), input, caller)),
+    /**
+     * Starts a plain call for a caller without a fiber: `told` is called exactly once with what `run` would have ended with, possibly before
+     * `start` returns. `context`: the services of the operation, and the references that the call's fibers begin with, such as the clock.
+     * Undefined if the call is not plain (a job, an idempotency key, a traced context): then nothing was done, and `run` does it.
+     */
+    start: <Op extends Any>(
+      operation: Op,
+      input: InputOf<Op>,
+      caller: Caller,
+      context: Context.Context<ServicesOf<Op>>,
+      told: (exit: Exit.Exit<Reply, ErrorOf<Op> | ChargeError>) => void
+    ): Started | undefined => {
+      if (operation._tag === "Job" || caller.idempotency !== undefined || isTraced(context)) return undefined
+      const call = observe(operation.key, input, caller, run(services, typed(operation), input, caller))
+      const fiber = Effect.runForkWith(context)(call)
+      fiber.addObserver(told)
+      return { interrupt: () => fiber.interruptUnsafe() }
+    },
     /** Runs an operation for a caller without an account. A priced operation is a defect. */
     runPublic: <Op extends Any>(operation: Op, input: InputOf<Op>, requestId: string) =>
       observe(operation.key, input, { requestId }, guarded(services, operation, runPublic(services, typed(operation), input, requestId))),
