@@ -37,6 +37,13 @@ export interface Options<State> {
   readonly snapshots?: SnapshotOptions<State>
 }
 
+/** Reads a stream as it is in the store now. A property of the function, as `lastRevision.now` is, so that a wrapper replaces both forms. */
+export interface Read<State> {
+  (id: string): Effect.Effect<Current<State>, Failure>
+  /** The answer at once; undefined where the store or this stream must be waited for. */
+  readonly now?: (id: string) => Current<State> | undefined
+}
+
 export interface Aggregate<State, Event> {
   /**
    * {@link execute} by callback, for a caller without a fiber. `told` is called once, never before `submit` returns its handle, unless the
@@ -64,7 +71,7 @@ export interface Aggregate<State, Event> {
    */
   readonly begin: Aggregate<State, Event>["execute"]
   /** The stream as it is in the store now, including events of other processes. */
-  readonly read: (id: string) => Effect.Effect<Current<State>, Failure>
+  readonly read: Read<State>
   /**
    * The newest durable state in memory, which may be older than the store's. Undefined if the stream is not in memory.
    * Synchronous, and does not keep the stream in memory. For hints and metrics, never for a decision.
@@ -179,24 +186,36 @@ export const make = Effect.fnUntraced(function* <State, Event extends Tagged>(
     at: Math.max(clock.currentTimeMillisUnsafe(), at)
   })
 
+  /** The state in memory, if the store's end of the stream confirms that it is the newest. */
+  const confirmed = (stream: LiveStream<State, Event>, last: ExpectedRevision): Current<State> | undefined =>
+    stream.durable !== undefined && stream.durable.revision >= revisionOf(last) ? asOfNow(stream.durable) : undefined
+
+  const readNow = (id: string): Current<State> | undefined => {
+    // A stream that is not in memory is read by the effect, which keeps it there
+    if (closed || streams.peek(id)?.durable === undefined) return undefined
+    const stream = streams.use(id)
+    const last = store.lastRevision.now?.(stream.name)
+    return last === undefined ? undefined : confirmed(stream, last)
+  }
+
   /** A read skips the queue: it needs only the store's confirmation that the state in memory is the newest. */
-  const read: Aggregate<State, Event>["read"] = (id) =>
+  const readSoon = (id: string): Effect.Effect<Current<State>, Failure> =>
     Effect.suspend(() => {
+      const now = readNow(id)
+      if (now !== undefined) return Effect.succeed(now)
       const stream = streams.use(id)
-      if (stream.durable === undefined || closed) return execute(id, readOnly)
-      const confirmed = (last: ExpectedRevision): Effect.Effect<Current<State>, Failure> =>
-        stream.durable !== undefined && stream.durable.revision >= revisionOf(last)
-          ? Effect.succeed(asOfNow(stream.durable))
-          : execute(id, readOnly)
-      const now = store.lastRevision.now?.(stream.name)
-      return now === undefined ? Effect.flatMap(store.lastRevision(stream.name), confirmed) : confirmed(now)
+      if (closed || stream.durable === undefined) return execute(id, readOnly)
+      return Effect.flatMap(store.lastRevision(stream.name), (last) => {
+        const current = confirmed(stream, last)
+        return current === undefined ? execute(id, readOnly) : Effect.succeed(current)
+      })
     })
 
   const aggregate: Aggregate<State, Event> = {
     submit,
     execute,
     begin,
-    read,
+    read: Object.assign(readSoon, { now: readNow }),
     known: (id) => streams.peek(id)?.durable?.state,
     refused: () => [...writer.refusals.values()],
     unsaved: () => [...(snapshots?.unsaved ?? [])],
