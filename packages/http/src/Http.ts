@@ -24,6 +24,7 @@ import * as OperatorRoutes from "./operator/OperatorRoutes.ts"
 import type { Readiness } from "./Readiness.ts"
 import * as RequestContext from "./RequestContext.ts"
 import * as RequestMiddleware from "./RequestMiddleware.ts"
+import * as ServedOperation from "./ServedOperation.ts"
 import * as SystemRoutes from "./SystemRoutes.ts"
 import * as PasskeyEndpoints from "./sessions/PasskeyEndpoints.ts"
 import * as SessionEndpoints from "./sessions/SessionEndpoints.ts"
@@ -66,7 +67,9 @@ export const layer = <G extends Groups>(
       const services = Context.omit(Scope.Scope, Tracer.ParentSpan)(yield* Effect.context<Services<OperationsOf<G>>>())
       yield* RequestContext.share(services)
       const routeOf = yield* OperationRoute.make(bodyLimit, services)
-      const served = Object.values(groups).flatMap(({ operations, scope }) => operations.map((operation) => routeOf(operation, scope)))
+      const served = Object.values(groups).flatMap(({ operations, scope }) =>
+        operations.map((operation) => routeOf(ServedOperation.make(operation, scope)))
+      )
       const system = yield* SystemRoutes.make(contract, operations, { docs, hooks, operator, sessions })
       const isAlerting = operations.some(({ key }) => key === PriceAlertOperations.register.key)
       const routes = [...served, yield* AccountEvents.make, ...system, ...(isAlerting ? yield* AlertPage.routes : [])]
