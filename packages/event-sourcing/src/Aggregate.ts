@@ -37,13 +37,6 @@ export interface Options<State> {
   readonly snapshots?: SnapshotOptions<State>
 }
 
-/** Reads a stream as it is in the store now. A property of the function, as `lastRevision.now` is, so that a wrapper replaces both forms. */
-export interface Read<State> {
-  (id: string): Effect.Effect<Current<State>, Failure>
-  /** The answer at once; undefined where the store or this stream must be waited for. */
-  readonly now?: (id: string) => Current<State> | undefined
-}
-
 export interface Aggregate<State, Event> {
   /**
    * {@link execute} by callback, for a caller without a fiber. `told` is called once, never before `submit` returns its handle, unless the
@@ -71,7 +64,12 @@ export interface Aggregate<State, Event> {
    */
   readonly begin: Aggregate<State, Event>["execute"]
   /** The stream as it is in the store now, including events of other processes. */
-  readonly read: Read<State>
+  readonly read: (id: string) => Effect.Effect<Current<State>, Failure>
+  /**
+   * {@link read} at once: the state in memory, if the store confirms without waiting that it is the newest. Undefined if the stream is not in
+   * memory, or the store has to be waited for.
+   */
+  readonly readNow: (id: string) => Current<State> | undefined
   /**
    * The newest durable state in memory, which may be older than the store's. Undefined if the stream is not in memory.
    * Synchronous, and does not keep the stream in memory. For hints and metrics, never for a decision.
@@ -186,36 +184,36 @@ export const make = Effect.fnUntraced(function* <State, Event extends Tagged>(
     at: Math.max(clock.currentTimeMillisUnsafe(), at)
   })
 
-  /** The state in memory, if the store's end of the stream confirms that it is the newest. */
+  /** The state in memory, if it is as new as the end that the store tells. */
   const confirmed = (stream: LiveStream<State, Event>, last: ExpectedRevision): Current<State> | undefined =>
     stream.durable !== undefined && stream.durable.revision >= revisionOf(last) ? asOfNow(stream.durable) : undefined
 
-  const readNow = (id: string): Current<State> | undefined => {
-    // A stream that is not in memory is read by the effect, which keeps it there
-    if (closed || streams.peek(id)?.durable === undefined) return undefined
+  /** A read skips the queue: it needs only the store's confirmation that the state in memory is the newest. */
+  const readNow: Aggregate<State, Event>["readNow"] = (id) => {
     const stream = streams.use(id)
+    if (stream.durable === undefined || closed) return undefined
     const last = store.lastRevision.now?.(stream.name)
     return last === undefined ? undefined : confirmed(stream, last)
   }
 
-  /** A read skips the queue: it needs only the store's confirmation that the state in memory is the newest. */
-  const readSoon = (id: string): Effect.Effect<Current<State>, Failure> =>
+  const read: Aggregate<State, Event>["read"] = (id) =>
     Effect.suspend(() => {
-      const now = readNow(id)
-      if (now !== undefined) return Effect.succeed(now)
       const stream = streams.use(id)
-      if (closed || stream.durable === undefined) return execute(id, readOnly)
-      return Effect.flatMap(store.lastRevision(stream.name), (last) => {
+      if (stream.durable === undefined || closed) return execute(id, readOnly)
+      const answer = (last: ExpectedRevision): Effect.Effect<Current<State>, Failure> => {
         const current = confirmed(stream, last)
         return current === undefined ? execute(id, readOnly) : Effect.succeed(current)
-      })
+      }
+      const now = store.lastRevision.now?.(stream.name)
+      return now === undefined ? Effect.flatMap(store.lastRevision(stream.name), answer) : answer(now)
     })
 
   const aggregate: Aggregate<State, Event> = {
     submit,
     execute,
     begin,
-    read: Object.assign(readSoon, { now: readNow }),
+    read,
+    readNow,
     known: (id) => streams.peek(id)?.durable?.state,
     refused: () => [...writer.refusals.values()],
     unsaved: () => [...(snapshots?.unsaved ?? [])],

@@ -447,30 +447,29 @@ describe("a read at once", () => {
       const store = yield* EventStore
       const { lastRevision } = store
       const [here, there] = [yield* over(store), yield* over(store)]
-      const answer = { unread: here.read.now?.("x"), written: 0, stale: here.read.now?.("x"), again: 0, waiting: here.read.now?.("x") }
+      const answer = { unread: here.readNow("x"), written: 0, stale: here.readNow("x"), again: 0, waiting: here.readNow("x") }
       yield* here.execute("x", pay("1", 1))
-      answer.written = here.read.now?.("x")?.state.total ?? -1
+      answer.written = here.readNow("x")?.state.total ?? -1
       yield* there.execute("x", pay("2", 2))
-      answer.stale = here.read.now?.("x")
+      answer.stale = here.readNow("x")
       yield* here.read("x")
-      answer.again = here.read.now?.("x")?.state.total ?? -1
+      answer.again = here.readNow("x")?.state.total ?? -1
       const remote = yield* over({ ...store, lastRevision: (stream) => lastRevision(stream) })
       yield* remote.read("x")
-      answer.waiting = remote.read.now?.("x")
+      answer.waiting = remote.readNow("x")
       expect(answer).toEqual({ unread: undefined, written: 1, stale: undefined, again: 3, waiting: undefined })
-      expect(here.read.now?.("x")).toEqual(yield* here.read("x"))
+      expect(here.readNow("x")).toEqual(yield* here.read("x"))
     })
   )
 
   testing(
-    "keeps a stream that is used in memory, and takes none into it",
+    "keeps its stream in memory",
     Effect.gen(function* () {
       const host = yield* over(yield* EventStore, { idleAfter: "1 minute" })
       yield* host.execute("x", pay("1", 1))
       for (let i = 0; i < 4; i++) {
         yield* TestClock.adjust("50 seconds")
-        expect(host.read.now?.("x")?.state.total).toBe(1)
-        expect(host.read.now?.(`unknown ${i}`)).toBeUndefined()
+        expect(host.readNow("x")?.state.total).toBe(1)
       }
       expect(host.live()).toBe(1)
     })

@@ -222,10 +222,10 @@ const make = Effect.gen(function* () {
   })
 })
 
-type Reads<State> = Pick<Aggregate.Aggregate<State, never>, "read">
+type Reads<State> = Pick<Aggregate.Aggregate<State, never>, "read" | "readNow">
 
 /** Authenticates by the streams of the key and of its account, as the store has them now. */
-const authenticator = (keys: Reads<ApiKey.ApiKey>, ledger: Pick<Ledger["Service"], "read" | "trialOf">): Authenticate => {
+const authenticator = (keys: Reads<ApiKey.ApiKey>, ledger: Pick<Ledger["Service"], "read" | "readNow" | "trialOf">): Authenticate => {
   /** The caller of a key that is admitted, unless its account has none. */
   const callerOf = (keyId: string, key: ApiKey.Usable, account: Aggregate.Current<Account>): Authenticated | undefined => {
     const { status } = account.state
@@ -252,9 +252,9 @@ const authenticator = (keys: Reads<ApiKey.ApiKey>, ledger: Pick<Ledger["Service"
   const authenticateNow = (text: string): Authenticated | undefined => {
     const parts = ApiKey.parse(text)
     if (parts === undefined) return undefined
-    const key = keys.read.now?.(parts.keyId)
+    const key = keys.readNow(parts.keyId)
     if (key === undefined || !ApiKey.admits(key.state, parts.secret, key.at)) return undefined
-    const account = ledger.read.now?.(key.state.accountId)
+    const account = ledger.readNow(key.state.accountId)
     return account && callerOf(parts.keyId, key.state, account)
   }
 
