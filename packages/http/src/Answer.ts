@@ -3,7 +3,7 @@ import { HttpServerResponse } from "effect/http"
 
 export interface Answer {
   readonly status: number
-  /** By their names in lower case, without those of the body and those that all answers share. */
+  /** By their names in lower case; without those of the body and those that all answers share, unless {@link withAll} added them. */
   readonly headers: Readonly<Record<string, string>>
   /** JSON text. */
   readonly body: string
@@ -14,10 +14,13 @@ const CONTENT_TYPE = "application/json"
 export const responseOf = ({ body, headers, status }: Answer): HttpServerResponse.HttpServerResponse =>
   HttpServerResponse.text(body, { status, contentType: CONTENT_TYPE, headers })
 
-/** The headers of an answer, those of its body and those that all answers share: what {@link responseOf} becomes in the end. */
-export const headersOf = ({ body, headers }: Answer, shared: Readonly<Record<string, string>>): Readonly<Record<string, string>> => ({
-  ...headers,
-  "content-type": CONTENT_TYPE,
-  "content-length": String(Buffer.byteLength(body)),
-  ...shared
+/** An answer with all its headers, in the order in which {@link responseOf} and the headers that all answers share are sent. */
+export const withAll = (answer: Answer, shared: Readonly<Record<string, string>>): Answer => ({
+  ...answer,
+  headers: {
+    ...answer.headers,
+    "content-type": CONTENT_TYPE,
+    "content-length": String(Buffer.byteLength(answer.body)),
+    ...shared
+  }
 })

@@ -16,6 +16,7 @@ import { HttpMiddleware, HttpRouter } from "effect/http"
 import * as AccountEvents from "./AccountEvents.ts"
 import type { Api, Groups, OperationsOf } from "./Api.ts"
 import * as AlertPage from "./alerts/AlertPage.ts"
+import * as DirectRoute from "./DirectRoute.ts"
 import type { Services } from "./Endpoint.ts"
 import type { Name as Hook } from "./hooks/HookEndpoints.ts"
 import * as OperationRoute from "./OperationRoute.ts"
@@ -67,8 +68,15 @@ export const layer = <G extends Groups>(
       const services = Context.omit(Scope.Scope, Tracer.ParentSpan)(yield* Effect.context<Services<OperationsOf<G>>>())
       yield* RequestContext.share(services)
       const routeOf = yield* OperationRoute.make(bodyLimit, services)
+      const directOf = yield* DirectRoute.make
+      const { direct } = (yield* RequestContext.CurrentSharing) ?? {}
       const served = Object.values(groups).flatMap(({ operations, scope }) =>
-        operations.map((operation) => routeOf(ServedOperation.make(operation, scope)))
+        operations.map((operation) => {
+          const served = ServedOperation.make(operation, scope)
+          const route = routeOf(served)
+          direct?.set(route, directOf(served))
+          return route
+        })
       )
       const system = yield* SystemRoutes.make(contract, operations, { docs, hooks, operator, sessions })
       const isAlerting = operations.some(({ key }) => key === PriceAlertOperations.register.key)
@@ -78,7 +86,9 @@ export const layer = <G extends Groups>(
         ...(sessions ? [...SessionEndpoints.PLACES, ...PasskeyEndpoints.PLACES] : []),
         ...(operator ? OperatorRoutes.PLACES : [])
       ]
-      yield* router.addGlobalMiddleware(yield* RequestMiddleware.make(places, services))
+      const middleware = yield* RequestMiddleware.make(places, services)
+      direct?.replaces(middleware)
+      yield* router.addGlobalMiddleware(middleware)
       if (cors !== undefined) yield* router.addGlobalMiddleware(crossOrigin(cors))
       yield* router.addAll(routes)
     })

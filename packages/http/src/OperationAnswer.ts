@@ -52,7 +52,8 @@ export const success = (
       ...(isPending ? { "retry-after": String(reply.retryAfter ?? POLL_AFTER) } : {}),
       ...(reply.page === undefined ? {} : { link: linkOf(url, reply.page) }),
       ...(reply.cache === undefined ? {} : { "x-cache": reply.cache }),
-      ...(waited === undefined ? {} : { "preference-applied": `wait=${waited}` })
+      ...(waited === undefined ? {} : { "preference-applied": `wait=${waited}` }),
+      ...trialHeaders(exchange)
     },
     body: Envelope.text(isPending ? "pending" : "success", paths.inText(reply.data), sent)
   }
@@ -61,7 +62,8 @@ export const success = (
 /** The answer to a call that failed. Amounts are told in the host's words. */
 export const failure = (error: Failure, exchange: Exchange, money: Money.Money): Answer => {
   if (error._tag === "TrialUsedUp") exchange.trialRemaining = 0
-  return answerOf(problemOf(error, money), exchange.id)
+  const answer = answerOf(problemOf(error, money), exchange.id)
+  return { ...answer, headers: { ...answer.headers, ...trialHeaders(exchange) } }
 }
 
 /** What every answer to an account on trial tells, whether the call succeeded or not. */

@@ -24,11 +24,8 @@ export const make = Effect.fnUntraced(function* <R>(bodyLimit: number, services:
       const sent = sentIn(context as Context.Context<SentServices>)
       const { exchange } = sent
       exchange.route = served.path
-      const answered = Effect.catch(answer(dependencies, served, sent), (failure) =>
+      return Effect.catch(answer(dependencies, served, sent), (failure) =>
         Effect.succeed(Answer.responseOf(OperationAnswer.failure(failure, exchange, money)))
-      )
-      return Effect.map(answered, (response) =>
-        exchange.trialRemaining === undefined ? response : HttpServerResponse.setHeaders(response, OperationAnswer.trialHeaders(exchange))
       )
     })
     return HttpRouter.route(served.operation.route.method, served.path, inServices(handler))
@@ -70,7 +67,8 @@ const answer = Effect.fnUntraced(function* (dependencies: Dependencies, served: 
     ? dependencies.charge.runPublic(operation, input.value, exchange.id)
     : dependencies.charge.run(operation, input.value, callerOf(caller, headers, sent, body?.text ?? ""))
   OperationAnswer.note(exchange, reply)
-  if (reply.file !== undefined) return yield* FileResponse.respond(request, reply.file)
+  if (reply.file !== undefined)
+    return HttpServerResponse.setHeaders(yield* FileResponse.respond(request, reply.file), OperationAnswer.trialHeaders(exchange))
   const answered = yield* awaitJob(dependencies.charge, operation, reply, caller?.accountId, headers.wait)
   exchange.charged = OperationAnswer.chargedOf(answered.reply)
   return Answer.responseOf(OperationAnswer.success(served, request, exchange, input.echo, answered))

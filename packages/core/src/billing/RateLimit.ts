@@ -57,16 +57,16 @@ const serviceOf = (
     admitted(tally)
     return Result.succeed(stateOf(tally, now))
   }
-  const peekNow = (key: string): RateLimitState => {
-    const now = clock.currentTimeMillisUnsafe()
-    return stateOf(counts.find(key, now) ?? RateCounts.emptyTally(key, counts.windowAt(now)), now)
-  }
   return {
     policy,
-    /** Counts one call. */
+    /** Counts one call. `now`: the same at once, since no call waits for a store. */
     consume: Object.assign((key: string) => Effect.suspend(() => Effect.fromResult(consumeNow(key))), { now: consumeNow }),
     /** The state of a key, without counting a call. */
-    peek: Object.assign((key: string) => Effect.sync(() => peekNow(key)), { now: peekNow })
+    peek: (key: string) =>
+      Effect.sync(() => {
+        const now = clock.currentTimeMillisUnsafe()
+        return stateOf(counts.find(key, now) ?? RateCounts.emptyTally(key, counts.windowAt(now)), now)
+      })
   }
 }
 
