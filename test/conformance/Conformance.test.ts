@@ -43,9 +43,15 @@ const expectEnvelope = ({ method, path, parameters }: Row, { headers, body }: An
   })
 }
 
+/** Plain calls are answered directly, or like all others. */
+type Way = "direct" | "ordinary"
+/** The ways to send the calls of a row: only reads may be answered directly. */
+const waysOf = ({ method }: Row): ReadonlyArray<Way> => (method === "GET" ? ["direct", "ordinary"] : ["ordinary"])
+
 /** An account with so many credits, whose calls say what they did to it. */
-const caller = Effect.fnUntraced(function* (row: Row, credits = CREDITS) {
-  const { url, open, balance, inbox, payment } = yield* host
+const caller = Effect.fnUntraced(function* (row: Row, way: Way, credits = CREDITS) {
+  const { open, balance, inbox, payment, ...urls } = yield* host
+  const url = way === "direct" ? urls.url : urls.ordinaryUrl
   const { accountId, key } = yield* open(credits)
   /** The balance once nothing is held any more: the account hears of a job's end a moment later. */
   const settled = balance(accountId).pipe(
@@ -89,11 +95,11 @@ const ofItsOwn = ({ input, name }: Case): Case =>
 const forEach = <C extends Case, E>(cases: ReadonlyArray<C>, each: (one: C) => Effect.Effect<void, E>): Effect.Effect<void, E> =>
   Effect.forEach(cases, each, { discard: true })
 
-describe.each(rows)("$method $path", (row) => {
+describe.each(rows.flatMap((row) => waysOf(row).map((way) => ({ ...row, row, way }))))("$method $path, $way", ({ row, way }) => {
   testing(
     "accepts all input within its bounds, and charges its price",
     Effect.gen(function* () {
-      const { call } = yield* caller(row)
+      const { call } = yield* caller(row, way)
       yield* forEach(
         accepted(row),
         Effect.fnUntraced(function* (one) {
@@ -121,7 +127,7 @@ describe.each(rows)("$method $path", (row) => {
     testing(
       "refuses all input outside its bounds, names the field, and is free",
       Effect.gen(function* () {
-        const { call } = yield* caller(row)
+        const { call } = yield* caller(row, way)
         yield* forEach(
           refusals,
           Effect.fnUntraced(function* (one) {
@@ -144,7 +150,7 @@ describe.each(rows)("$method $path", (row) => {
     testing(
       "answers 404 for what does not exist, and is free",
       Effect.gen(function* () {
-        const { call } = yield* caller(row)
+        const { call } = yield* caller(row, way)
         yield* forEach(
           unknown,
           Effect.fnUntraced(function* (one) {
@@ -159,7 +165,7 @@ describe.each(rows)("$method $path", (row) => {
   testing(
     row.authentication === "bearer" ? "asks for a key" : "asks for no key",
     Effect.gen(function* () {
-      const { send } = yield* caller(row)
+      const { send } = yield* caller(row, way)
       const { name, input } = least(row)
       for (const key of [undefined, "", "mr_live_none"]) {
         const { answer, charged } = yield* send(name, input, key)
@@ -179,10 +185,10 @@ describe.each(rows)("$method $path", (row) => {
     testing(
       "needs credits for its whole price, and accepts the last",
       Effect.gen(function* () {
-        const poor = yield* caller(row, (cost - 1) / 1000)
+        const poor = yield* caller(row, way, (cost - 1) / 1000)
         const refused = yield* poor.call(least(row))
         expect([errorOf(refused.answer), refused.charged]).toMatchObject([{ status: 402, code: "insufficient_credits" }, 0])
-        const rich = yield* caller(row, cost / 1000)
+        const rich = yield* caller(row, way, cost / 1000)
         const { answer, charged, balance } = yield* rich.call(least(row))
         expect([answer.status, charged, balance]).toEqual([row.status, cost, 0])
       })

@@ -158,7 +158,11 @@ const reachable = (isDown: () => boolean) =>
       return {
         ...store,
         append: (...of) => whileUp(store.append(...of)),
-        lastRevision: (...of) => whileUp(store.lastRevision(...of)),
+        lastRevision: Object.assign(
+          (...of: Parameters<typeof store.lastRevision>) => whileUp(store.lastRevision(...of)),
+          // Where it is out of reach, nothing is known at once
+          { now: (...of: Parameters<typeof store.lastRevision>) => (isDown() ? undefined : store.lastRevision.now?.(...of)) }
+        ),
         readStream: (...of) => Stream.unwrap(Effect.sync(() => (isDown() ? Stream.fail(away) : store.readStream(...of))))
       }
     })
@@ -270,6 +274,12 @@ const incoming = (subject: string) => ({
   authentication: { spf: "pass", dkim: "none", dmarc: "none", arc: null }
 })
 
+/** The same handler without its direct way of plain calls. */
+const ordinary = ({ drain, handle: { app, context } }: Effect.Success<ReturnType<typeof WebHandler.make>>): WebHandler.WebHandler => {
+  const unused = () => Promise.reject(new Error("Only Node's requests are served"))
+  return { drain, handle: Object.assign(unused, { app, context }) }
+}
+
 /** Serves for as long as the scope is open. */
 export const hostWith = Effect.fnUntraced(function* (options: Options) {
   const { address } = yield* NameServer.serve(script)
@@ -284,6 +294,7 @@ export const hostWith = Effect.fnUntraced(function* (options: Options) {
   if (options.isConfigured !== false) yield* run(SmsReceiver.use((receiver) => receiver.receive(SMS)))
   const handler = yield* run(WebHandler.make(Http.layer(api)))
   const { url } = yield* run(Server.listen(handler))
+  const { url: ordinaryUrl } = yield* run(Server.listen(ordinary(handler)))
 
   /** An account with so many credits, and its key. */
   const open = Effect.fnUntraced(function* (credits: number) {
@@ -319,6 +330,8 @@ export const hostWith = Effect.fnUntraced(function* (options: Options) {
 
   return {
     url,
+    /** Where no call is answered directly. */
+    ordinaryUrl,
     payment: (accountId: string) => run(payment(accountId)),
     inbox: (accountId: string, subjects: ReadonlyArray<string> = ["Welcome"]) => run(inbox(accountId, subjects)),
     /** Delivers a message as an SMTP server does. */

@@ -40,15 +40,20 @@ const bufferedRandom = (): (() => number) => {
   }
 }
 
+/** A new id, by the clock and the generator of a context. */
+const idIn = <Id extends string>(prefix: string, context: Context.Context<never>): Id => {
+  const now = Context.get(context, Clock.Clock).currentTimeMillisUnsafe()
+  // The id's schema accepts any ULID after its prefix
+  return (prefix + Context.get(context, Ids).ulid(now)) as Id
+}
+
 const prefixed = <Id extends string>(prefix: string): Effect.Effect<Id> =>
-  Effect.withFiber((fiber) => {
-    const now = fiber.getRef(Clock.Clock).currentTimeMillisUnsafe()
-    // The id's schema accepts any ULID after its prefix
-    return Effect.succeed((prefix + fiber.getRef(Ids).ulid(now)) as Id)
-  })
+  Effect.withFiber(({ context }) => Effect.succeed(idIn<Id>(prefix, context)))
 
 export const newAccountId = prefixed<AccountId>("acc_")
 export const newReservationId = prefixed<ReservationId>("res_")
+/** {@link newReservationId} without a fiber. */
+export const newReservationIdIn = (context: Context.Context<never>): ReservationId => idIn("res_", context)
 export const newLotId = prefixed<string>("lot_")
 /** The id of a recurring grant. */
 export const newGrantId = prefixed<string>("grant_")

@@ -66,6 +66,11 @@ export interface Aggregate<State, Event> {
   /** The stream as it is in the store now, including events of other processes. */
   readonly read: (id: string) => Effect.Effect<Current<State>, Failure>
   /**
+   * {@link read} at once: the state in memory, if the store confirms without waiting that it is the newest. Undefined if the stream is not in
+   * memory, or the store has to be waited for.
+   */
+  readonly readNow: (id: string) => Current<State> | undefined
+  /**
    * The newest durable state in memory, which may be older than the store's. Undefined if the stream is not in memory.
    * Synchronous, and does not keep the stream in memory. For hints and metrics, never for a decision.
    */
@@ -179,17 +184,28 @@ export const make = Effect.fnUntraced(function* <State, Event extends Tagged>(
     at: Math.max(clock.currentTimeMillisUnsafe(), at)
   })
 
+  /** The state in memory, if it is as new as the end that the store tells. */
+  const confirmed = (stream: LiveStream<State, Event>, last: ExpectedRevision): Current<State> | undefined =>
+    stream.durable !== undefined && stream.durable.revision >= revisionOf(last) ? asOfNow(stream.durable) : undefined
+
   /** A read skips the queue: it needs only the store's confirmation that the state in memory is the newest. */
+  const readNow: Aggregate<State, Event>["readNow"] = (id) => {
+    const stream = streams.use(id)
+    if (stream.durable === undefined || closed) return undefined
+    const last = store.lastRevision.now?.(stream.name)
+    return last === undefined ? undefined : confirmed(stream, last)
+  }
+
   const read: Aggregate<State, Event>["read"] = (id) =>
     Effect.suspend(() => {
       const stream = streams.use(id)
       if (stream.durable === undefined || closed) return execute(id, readOnly)
-      const confirmed = (last: ExpectedRevision): Effect.Effect<Current<State>, Failure> =>
-        stream.durable !== undefined && stream.durable.revision >= revisionOf(last)
-          ? Effect.succeed(asOfNow(stream.durable))
-          : execute(id, readOnly)
+      const answer = (last: ExpectedRevision): Effect.Effect<Current<State>, Failure> => {
+        const current = confirmed(stream, last)
+        return current === undefined ? execute(id, readOnly) : Effect.succeed(current)
+      }
       const now = store.lastRevision.now?.(stream.name)
-      return now === undefined ? Effect.flatMap(store.lastRevision(stream.name), confirmed) : confirmed(now)
+      return now === undefined ? Effect.flatMap(store.lastRevision(stream.name), answer) : answer(now)
     })
 
   const aggregate: Aggregate<State, Event> = {
@@ -197,6 +213,7 @@ export const make = Effect.fnUntraced(function* <State, Event extends Tagged>(
     execute,
     begin,
     read,
+    readNow,
     known: (id) => streams.peek(id)?.durable?.state,
     refused: () => [...writer.refusals.values()],
     unsaved: () => [...(snapshots?.unsaved ?? [])],

@@ -440,6 +440,42 @@ describe("a caller", () => {
   )
 })
 
+describe("a read at once", () => {
+  testing(
+    "answers what a read would, and nothing where it would have to wait or to read the stream",
+    Effect.gen(function* () {
+      const store = yield* EventStore
+      const { lastRevision } = store
+      const [here, there] = [yield* over(store), yield* over(store)]
+      const answer = { unread: here.readNow("x"), written: 0, stale: here.readNow("x"), again: 0, waiting: here.readNow("x") }
+      yield* here.execute("x", pay("1", 1))
+      answer.written = here.readNow("x")?.state.total ?? -1
+      yield* there.execute("x", pay("2", 2))
+      answer.stale = here.readNow("x")
+      yield* here.read("x")
+      answer.again = here.readNow("x")?.state.total ?? -1
+      const remote = yield* over({ ...store, lastRevision: (stream) => lastRevision(stream) })
+      yield* remote.read("x")
+      answer.waiting = remote.readNow("x")
+      expect(answer).toEqual({ unread: undefined, written: 1, stale: undefined, again: 3, waiting: undefined })
+      expect(here.readNow("x")).toEqual(yield* here.read("x"))
+    })
+  )
+
+  testing(
+    "keeps its stream in memory",
+    Effect.gen(function* () {
+      const host = yield* over(yield* EventStore, { idleAfter: "1 minute" })
+      yield* host.execute("x", pay("1", 1))
+      for (let i = 0; i < 4; i++) {
+        yield* TestClock.adjust("50 seconds")
+        expect(host.readNow("x")?.state.total).toBe(1)
+      }
+      expect(host.live()).toBe(1)
+    })
+  )
+})
+
 describe("a stream in memory", () => {
   testing(
     "is dropped after `idleAfter` without use, and read again when used",

@@ -6,6 +6,8 @@ import {
   clientOf,
   KeyRing,
   RateLimit,
+  type RateLimited,
+  type RateLimitState,
   rateKeyOfAccount,
   Sessions,
   type SignedIn,
@@ -13,9 +15,10 @@ import {
   Unauthorized
 } from "@millrace/core"
 import type { Aggregate } from "@millrace/event-sourcing"
-import { Effect, Option } from "effect"
+import { Effect, Option, Result } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import type { CrossSiteRequest } from "./Refusal.ts"
+import type { Head } from "./RequestReport.ts"
 import * as Cookies from "./sessions/Cookies.ts"
 import * as SameOrigin from "./sessions/SameOrigin.ts"
 
@@ -24,7 +27,8 @@ const BEARER = /^Bearer +(?<key>[^\s]+) *$/iu
 type Request = HttpServerRequest.HttpServerRequest
 
 /** The key of a request: of an account, or of an operator. Nothing else reads the header. */
-export const keyOf = (request: Request): string | undefined => BEARER.exec(request.headers["authorization"] ?? "")?.groups?.["key"]
+export const keyOf = (request: Pick<Head, "headers">): string | undefined =>
+  BEARER.exec(request.headers["authorization"] ?? "")?.groups?.["key"]
 
 /** Limits the attempts of each client address that fail as unauthorized. */
 export const throttling =
@@ -76,14 +80,30 @@ export const make = Effect.gen(function* () {
       ? signedIn(request, false)
       : throttled(request, keys.authenticate(keyOf(request)))
 
+  /** The rate that a call without a key counts against, if the host knows the client's address. */
+  const rateKeyOfClient = (address: string | undefined): string | undefined =>
+    address === undefined ? undefined : `client:${clientOf(address)}`
+
   return {
     authenticate,
     signedIn,
     /** Counts one call against the rate of an account. */
     admit: (accountId: string) => rates.consume(rateKeyOfAccount(accountId)),
-    /** Counts one call without a key against the rate of the client's address, if the host knows the address. */
-    admitClient: ({ remoteAddress }: Request) =>
-      Option.isNone(remoteAddress) ? Effect.undefined : rates.consume(`client:${clientOf(remoteAddress.value)}`)
+    /** Counts one call without a key against the rate of the client's address. */
+    admitClient: ({ remoteAddress }: Request) => {
+      const key = rateKeyOfClient(Option.getOrUndefined(remoteAddress))
+      return key === undefined ? Effect.undefined : rates.consume(key)
+    },
+    /** The caller of a request with an API key; undefined where a store must be waited for, and for all that {@link make} refuses. */
+    authenticateNow: (request: Head): Authenticated | undefined => {
+      const key = keyOf(request)
+      return key === undefined ? undefined : keys.authenticate.now?.(key)
+    },
+    /** Counts one call against the rate of the caller's account, or of the client where there is no caller. Counts none beyond the rate. */
+    admitNow: (caller: Caller | undefined, address: () => string | undefined): Result.Result<RateLimitState | undefined, RateLimited> => {
+      const key = caller === undefined ? rateKeyOfClient(address()) : rateKeyOfAccount(caller.accountId)
+      return key === undefined ? Result.succeed(undefined) : rates.consume.now(key)
+    }
   }
 })
 export type Access = Effect.Success<typeof make>

@@ -2,8 +2,8 @@
 
 import { Credits } from "@millrace/core"
 import { Result } from "effect"
-import type { Headers } from "effect/http"
 import type { Issue } from "./OperationInput.ts"
+import type { Head } from "./RequestReport.ts"
 
 export interface CallHeaders {
   readonly idempotencyKey: string | undefined
@@ -24,7 +24,7 @@ const QUOTED = /^"(?<text>(?:[ !#-[\]-~]|\\["\\])*)"$/u
 /** Visible ASCII, without the comma, since Node joins repeated headers by commas, and without the double quote. */
 const BARE = /^[!#-+\--~]+$/u
 
-export const parse = (headers: Headers.Headers): Result.Result<CallHeaders, ReadonlyArray<Issue>> => {
+export const parse = (headers: Head["headers"]): Result.Result<CallHeaders, ReadonlyArray<Issue>> => {
   const issues: Array<Issue> = []
   const sentKey = headers["idempotency-key"]
   const idempotencyKey = sentKey === undefined ? undefined : keyOf(sentKey.trim())

@@ -16,6 +16,7 @@ import { HttpMiddleware, HttpRouter } from "effect/http"
 import * as AccountEvents from "./AccountEvents.ts"
 import type { Api, Groups, OperationsOf } from "./Api.ts"
 import * as AlertPage from "./alerts/AlertPage.ts"
+import * as DirectRoute from "./DirectRoute.ts"
 import type { Services } from "./Endpoint.ts"
 import type { Name as Hook } from "./hooks/HookEndpoints.ts"
 import * as OperationRoute from "./OperationRoute.ts"
@@ -24,6 +25,7 @@ import * as OperatorRoutes from "./operator/OperatorRoutes.ts"
 import type { Readiness } from "./Readiness.ts"
 import * as RequestContext from "./RequestContext.ts"
 import * as RequestMiddleware from "./RequestMiddleware.ts"
+import * as ServedOperation from "./ServedOperation.ts"
 import * as SystemRoutes from "./SystemRoutes.ts"
 import * as PasskeyEndpoints from "./sessions/PasskeyEndpoints.ts"
 import * as SessionEndpoints from "./sessions/SessionEndpoints.ts"
@@ -66,7 +68,16 @@ export const layer = <G extends Groups>(
       const services = Context.omit(Scope.Scope, Tracer.ParentSpan)(yield* Effect.context<Services<OperationsOf<G>>>())
       yield* RequestContext.share(services)
       const routeOf = yield* OperationRoute.make(bodyLimit, services)
-      const served = Object.values(groups).flatMap(({ operations, scope }) => operations.map((operation) => routeOf(operation, scope)))
+      const directOf = yield* DirectRoute.make
+      const { direct } = (yield* RequestContext.CurrentSharing) ?? {}
+      const served = Object.values(groups).flatMap(({ operations, scope }) =>
+        operations.map((operation) => {
+          const served = ServedOperation.make(operation, scope)
+          const route = routeOf(served)
+          direct?.set(route, directOf(served))
+          return route
+        })
+      )
       const system = yield* SystemRoutes.make(contract, operations, { docs, hooks, operator, sessions })
       const isAlerting = operations.some(({ key }) => key === PriceAlertOperations.register.key)
       const routes = [...served, yield* AccountEvents.make, ...system, ...(isAlerting ? yield* AlertPage.routes : [])]
@@ -75,7 +86,9 @@ export const layer = <G extends Groups>(
         ...(sessions ? [...SessionEndpoints.PLACES, ...PasskeyEndpoints.PLACES] : []),
         ...(operator ? OperatorRoutes.PLACES : [])
       ]
-      yield* router.addGlobalMiddleware(yield* RequestMiddleware.make(places, services))
+      const middleware = yield* RequestMiddleware.make(places, services)
+      direct?.replaces(middleware)
+      yield* router.addGlobalMiddleware(middleware)
       if (cors !== undefined) yield* router.addGlobalMiddleware(crossOrigin(cors))
       yield* router.addAll(routes)
     })

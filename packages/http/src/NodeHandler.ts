@@ -7,7 +7,7 @@ import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
 import { Effect, Exit, Option, Scope } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
-import type { App, Handle } from "./WebHandler.ts"
+import type { App, Direct, Handle } from "./WebHandler.ts"
 
 /** `Received` is what a framework makes of a request, such as Express's. */
 export interface Options<Received extends IncomingMessage = IncomingMessage> {
@@ -36,8 +36,37 @@ export const toNodeHandler = <Received extends IncomingMessage = IncomingMessage
     // An `error` event without a listener would end the process; the connection is gone by then
     outgoing.on("error", () => {})
     closeWithConnection(incoming, outgoing)
-    listener(withBody(incoming), outgoing)
+    if (!isAnsweredDirectly(handle.direct, incoming, outgoing, () => address(incoming))) listener(withBody(incoming), outgoing)
   }
+}
+
+/**
+ * The path and the query that need no rewriting: {@link urlOf} returns them as they are. No part of the path is empty or begins with a
+ * dot, and nothing in it is encoded.
+ */
+export const PLAIN_TARGET = /^(?:\/[\w~@-][\w~@.-]*)+(?:\?[\w~@.+&=%,:/-]*)?$/u
+
+/** Whether the direct way answers a request, now or later. */
+const isAnsweredDirectly = (
+  direct: Direct | undefined,
+  incoming: Incoming,
+  outgoing: ServerResponse,
+  address: () => string | undefined
+): boolean => {
+  const url = targetOf(incoming)
+  if (direct === undefined || incoming.httpVersionMajor !== 1 || !PLAIN_TARGET.test(url)) return false
+  const { headers, method = "GET" } = incoming
+  // Node joins repeated headers to one text, all but `Set-Cookie`, which no request has
+  const head = { method, url, headers: headers as Readonly<Record<string, string | undefined>> }
+  const call = direct({ ...head, address }, (answer) => {
+    if (answer !== undefined && !outgoing.destroyed) outgoing.writeHead(answer.status, answer.headers).end(answer.body)
+  })
+  if (call !== undefined && !outgoing.writableEnded) {
+    outgoing.on("close", () => {
+      if (!outgoing.writableEnded) call.abandon()
+    })
+  }
+  return call !== undefined
 }
 
 /**
@@ -57,9 +86,12 @@ const closeWithConnection = ({ socket }: IncomingMessage, outgoing: ServerRespon
 /** A path that no route has. */
 const NOWHERE = "/%00"
 
+/** The target of a request, whole where a framework cut it. */
+const targetOf = ({ url = "/", originalUrl }: Incoming): string => (typeof originalUrl === "string" ? originalUrl : url)
+
 /** The path and query of a request as the URL standard writes them, without the host. */
-const urlOf = ({ url = "/", originalUrl }: Incoming): string => {
-  const target = typeof originalUrl === "string" ? originalUrl : url
+const urlOf = (incoming: Incoming): string => {
+  const target = targetOf(incoming)
   const base = target.startsWith("/") ? "http://localhost" : ""
   const normal = withoutBackslashes(`${base}${target}`)
   if (!URL.canParse(normal)) return NOWHERE

@@ -20,7 +20,8 @@ import {
   type Unauthorized
 } from "@millrace/core"
 import type { Projection } from "@millrace/event-sourcing"
-import { HttpServerResponse } from "effect/http"
+import type { HttpServerResponse } from "effect/http"
+import * as Answer from "./Answer.ts"
 import { type ErrorBody, type ErrorCode, termsOf } from "./ErrorCode.ts"
 import type { InvalidRequest, Refusal } from "./Refusal.ts"
 import type { PasskeysUnavailable } from "./sessions/RelyingParty.ts"
@@ -53,21 +54,25 @@ export interface Problem {
 export const problemOf = (failure: Failure, money: Money.Money = Money.STANDARD): Problem =>
   (PROBLEMS[failure._tag] as (failure: Failure, money: Money.Money) => Problem)(failure, money)
 
-/** The error object as a response, with the status and the headers of its code. */
-export const responseOf = (problem: Problem, requestId: string): HttpServerResponse.HttpServerResponse => {
+/** The error object, with the status and the headers of its code. */
+export const answerOf = (problem: Problem, requestId: string): Answer.Answer => {
   const { status, retry, after } = termsOf(problem.code)
   const body: ErrorBody = { error: { code: problem.code, message: problem.message, request_id: requestId } }
-  return HttpServerResponse.text(JSON.stringify(body), {
+  return {
     status,
-    contentType: "application/json",
     headers: {
       "cache-control": "private, no-store",
       "x-should-retry": String(retry),
       ...(after === undefined ? {} : { "retry-after": String(after) }),
       ...problem.headers
-    }
-  })
+    },
+    body: JSON.stringify(body)
+  }
 }
+
+/** The error object as a response. */
+export const responseOf = (problem: Problem, requestId: string): HttpServerResponse.HttpServerResponse =>
+  Answer.responseOf(answerOf(problem, requestId))
 
 type Problems = { readonly [Tag in Failure["_tag"]]: (failure: Extract<Failure, { readonly _tag: Tag }>, money: Money.Money) => Problem }
 

@@ -3,9 +3,16 @@
  * third of the memory that a request left behind. So a handler merges them once, when it is built: see {@link Sharing}.
  */
 import { Context, Effect } from "effect"
+import { DirectRoutes } from "./DirectRoutes.ts"
 
-/** Collects the services of the routes while a handler is built. */
+/** Collects the services of the routes, and their direct routes, while a handler is built. */
 export class Sharing {
+  readonly direct: DirectRoutes
+
+  constructor(config: ConstructorParameters<typeof DirectRoutes>[0]) {
+    this.direct = new DirectRoutes(config)
+  }
+
   /** Of the routes that were built first. Others bring their own services to each request. */
   services: Context.Context<never> | undefined
 }

@@ -7,7 +7,7 @@ import type { HttpServerRequest } from "effect/http"
 const METHODS: ReadonlySet<string> = new Set(["CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE"])
 const OTHER = "_OTHER"
 
-export const methodOf = ({ method }: HttpServerRequest.HttpServerRequest): string => (METHODS.has(method) ? method : OTHER)
+export const methodOf = ({ method }: { readonly method: string }): string => (METHODS.has(method) ? method : OTHER)
 
 /** The scheme of the request; behind a proxy, the scheme that the proxy used. */
 export const schemeOf = ({ source }: HttpServerRequest.HttpServerRequest): string =>
@@ -31,21 +31,30 @@ const duration = Metrics.table("http.request.method", "url.scheme", (request) =>
   })
 )
 
-/** Counts a request that begins. Call the result once the request is answered; `route` is undefined where none matched. */
-export type RequestMetrics = (request: HttpServerRequest.HttpServerRequest) => (route: string | undefined, status: number) => void
+/** A request that is being answered. Call one of its functions once. */
+export interface Measurement {
+  /** Counts it as answered; `route` is undefined where none matched. */
+  readonly end: (route: string | undefined, status: number) => void
+  /** Counts nothing: the request is answered another way. */
+  readonly cancel: () => void
+}
+
+/** Counts a request that begins. `method` and `scheme` as {@link methodOf} and {@link schemeOf} tell them. */
+export type RequestMetrics = (method: string, scheme: string) => Measurement
 
 export const make: Effect.Effect<RequestMetrics> = Effect.gen(function* () {
   const context: Context.Context<never> = yield* Effect.context<never>()
   const clock = yield* Clock.Clock
-  return (request) => {
+  return (method, scheme) => {
     const began = clock.monotonicTimeNanosUnsafe()
-    const method = methodOf(request)
-    const scheme = schemeOf(request)
-    active(method, scheme).updateUnsafe(1, context)
-    return (route = "", status) => {
-      active(method, scheme).updateUnsafe(-1, context)
+    const count = active(method, scheme)
+    count.updateUnsafe(1, context)
+    const cancel = () => count.updateUnsafe(-1, context)
+    const end = (route = "", status: number) => {
+      cancel()
       const seconds = Number(clock.monotonicTimeNanosUnsafe() - began) / 1e9
       duration(method, scheme)(route, String(status)).updateUnsafe(seconds, context)
     }
+    return { end, cancel }
   }
 })

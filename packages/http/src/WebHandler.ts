@@ -1,6 +1,10 @@
 /** The routes as one function from a web `Request` to a web `Response`, for whatever server a host has. */
-import { Context, type Duration, Effect, Exit, Fiber, Layer, Option, Scope } from "effect"
+import { TraceContext } from "@millrace/core"
+import { Context, type Duration, Effect, Exit, Layer, Option, Scope } from "effect"
 import { HttpEffect, HttpMiddleware, HttpRouter, HttpServerRequest, type HttpServerResponse } from "effect/http"
+import type { Answer } from "./Answer.ts"
+import type { DirectCall, PlainRequest, Server } from "./DirectRoute.ts"
+import type { DirectRoutes } from "./DirectRoutes.ts"
 import * as RequestContext from "./RequestContext.ts"
 import { Closing } from "./RequestMiddleware.ts"
 
@@ -22,7 +26,12 @@ export interface Handle {
   readonly app?: App
   /** The context in which `app` runs. */
   readonly context?: Context.Context<never>
+  /** The direct way of plain calls, which a server tries before `app`; undefined for each request that `app` must answer. */
+  readonly direct?: Direct
 }
+
+/** `ended`: called once, possibly before `Direct` returns, with the answer unless the client has disconnected. */
+export type Direct = (request: PlainRequest, ended: (answer: Answer | undefined) => void) => DirectCall | undefined
 
 export interface WebHandler {
   readonly handle: Handle
@@ -46,13 +55,17 @@ export const make = <E, R>(
   routes: Layer.Layer<never, E, R | HttpRouter.HttpRouter>,
   { drainWithin = "30 seconds" }: Options = {}
 ): Effect.Effect<
-  WebHandler & { readonly handle: Required<Pick<Handle, "app" | "context">> },
+  WebHandler & { readonly handle: Required<Pick<Handle, "app" | "context" | "direct">> },
   E,
   Exclude<R, HttpRouter.HttpRouter> | Scope.Scope
 > =>
   Effect.gen(function* () {
-    const sharing = new RequestContext.Sharing()
-    const router = yield* Layer.build(Layer.provideMerge(routes, HttpRouter.layer)).pipe(
+    const sharing = new RequestContext.Sharing(routerConfig)
+    const watched = Layer.effect(
+      HttpRouter.HttpRouter,
+      Effect.map(HttpRouter.make, (router) => sharing.direct.watching(router))
+    )
+    const router = yield* Layer.build(Layer.provideMerge(routes, watched)).pipe(
       Effect.provideService(HttpRouter.RouterConfig, routerConfig),
       Effect.provideService(RequestContext.CurrentSharing, sharing),
       Effect.map(Context.get(HttpRouter.HttpRouter))
@@ -65,24 +78,31 @@ export const make = <E, R>(
     )
     const context = RequestContext.make(around, sharing)
     const app = running.tracked(router.asHttpEffect())
+    // A traced request has spans, which need fibers
+    const direct = TraceContext.isTraced(context) ? () => undefined : running.direct(sharing.direct, context)
     const drain = running.drain(drainWithin)
     yield* Effect.addFinalizer(() => Effect.interruptible(drain))
-    return { handle: Object.assign(webHandle(app, context), { app, context }), drain }
+    return { handle: Object.assign(webHandle(app, context), { app, context, direct }), drain }
   })
+
+/** A request that is being answered: its fiber, or a direct call. */
+interface Running {
+  readonly interruptUnsafe: () => void
+}
 
 /** Counts the running requests, so that a handler can close once they have ended. */
 const runningRequests = () => {
-  const fibers = new Set<Fiber.Fiber<unknown, unknown>>()
+  const running = new Set<Running>()
   let isClosing = false
   let allEnded = () => {}
 
-  const ended = (fiber: Fiber.Fiber<unknown, unknown>) => {
-    fibers.delete(fiber)
-    if (fibers.size === 0) allEnded()
+  const ended = (request: Running) => {
+    running.delete(request)
+    if (running.size === 0) allEnded()
   }
   const untilAllEnded = Effect.callback<void>((resume) => {
     allEnded = () => resume(Effect.void)
-    if (fibers.size === 0) allEnded()
+    if (running.size === 0) allEnded()
   })
 
   return {
@@ -91,15 +111,35 @@ const runningRequests = () => {
     /** Counts a request for as long as its fiber lives: until its answer is sent. */
     tracked: <A, E, R>(app: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
       Effect.withFiber((fiber) => {
-        fibers.add(fiber)
+        running.add(fiber)
         fiber.addObserver(() => ended(fiber))
         return app
       }),
+    /** Answers by the direct routes, and counts each call until it has ended. */
+    direct: (routes: DirectRoutes, context: Server["context"]): Direct => {
+      const server: Server = { context, isClosing: () => isClosing }
+      return (request, told) => {
+        const found = isClosing ? undefined : routes.find(request.method, request.url)
+        if (found === undefined) return undefined
+        // A call may end before it is returned
+        let isOver = false
+        let call: DirectCall | undefined
+        call = found.direct({ ...found, request }, server, (answer) => {
+          isOver = true
+          told(answer)
+          if (call !== undefined) ended(call)
+        })
+        if (call !== undefined && !isOver) running.add(call)
+        return call
+      }
+    },
     /** Closes: waits until all running requests have ended, and interrupts those that have not ended within the bound. */
     drain: Effect.fnUntraced(function* (within: Duration.Input) {
       isClosing = true
       const inTime = yield* Effect.timeoutOption(untilAllEnded, within)
-      if (Option.isNone(inTime)) yield* Fiber.interruptAll(fibers)
+      if (Option.isSome(inTime)) return
+      for (const request of running) request.interruptUnsafe()
+      yield* untilAllEnded
     })
   }
 }
@@ -138,8 +178,16 @@ export const fromLayer = <E>(routes: Layer.Layer<never, E, HttpRouter.HttpRouter
     Effect.promise(() => made),
     ({ handle }) => Effect.provideContext(handle.app, handle.context)
   )
+  let built: Direct | undefined
+  made.then(
+    ({ handle }) => {
+      built = handle.direct
+    },
+    () => {}
+  )
+  const direct: Direct = (request, ended) => built?.(request, ended)
   return {
-    handle: Object.assign(async (request: Request, peer?: Peer) => (await made).handle(request, peer), { app }),
+    handle: Object.assign(async (request: Request, peer?: Peer) => (await made).handle(request, peer), { app, direct }),
     ready,
     dispose: () => (disposed ??= Effect.runPromise(Scope.close(scope, Exit.void)))
   }

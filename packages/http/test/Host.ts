@@ -67,12 +67,29 @@ const grammar = Layer.succeed(Grammar.GrammarChecker, {
         })
 })
 
-const bins = Layer.succeed(Bin.BinDirectory, {
-  lookup: (bin) =>
-    bin === "000000"
-      ? Effect.fail(new NotFound({ resource: "bin" }))
-      : Effect.succeed({ bin, scheme: "visa", type: "debit", brand: null, country: null, bank: null })
-})
+/** What the operation `test.work` does, so that a test decides when it ends, and sees what became of it. */
+export class Bench extends Context.Service<
+  Bench,
+  { readonly started: Array<string>; readonly interrupted: Array<string>; readonly finish: Deferred.Deferred<void> }
+>()("test/Bench") {
+  static readonly layer = Layer.effect(
+    Bench,
+    Effect.map(Deferred.make<void>(), (finish) => ({ started: [], interrupted: [], finish }))
+  )
+}
+
+/** Knows nothing of 000000, and waits for 111111 to be told, as `test.work` does. */
+const bins = Layer.effect(
+  Bin.BinDirectory,
+  Effect.map(Bench, ({ started, interrupted, finish }) => ({
+    lookup: Effect.fnUntraced(function* (bin) {
+      if (bin === "000000") return yield* new NotFound({ resource: "bin" })
+      started.push(bin)
+      if (bin === "111111") yield* Effect.onInterrupt(Deferred.await(finish), () => Effect.sync(() => interrupted.push(bin)))
+      return { bin, scheme: "visa", type: "debit", brand: null, country: null, bank: null }
+    })
+  }))
+)
 
 /** A zone of two domains. */
 const names = Layer.succeed(Dns.DnsResolver, {
@@ -147,17 +164,6 @@ const mail = Millrace.inboxes({ domain: "mail.example.com" }).pipe(
 )
 
 const VOICE = { id: "en", name: "English", language: "en", gender: null, category: "en" }
-
-/** What the operation `test.work` does, so that a test decides when it ends, and sees what became of it. */
-export class Bench extends Context.Service<
-  Bench,
-  { readonly started: Array<string>; readonly interrupted: Array<string>; readonly finish: Deferred.Deferred<void> }
->()("test/Bench") {
-  static readonly layer = Layer.effect(
-    Bench,
-    Effect.map(Deferred.make<void>(), (finish) => ({ started: [], interrupted: [], finish }))
-  )
-}
 
 /** Speaks a text by its own bytes. A text that begins with "wait" waits to be told, as `test.work` does. */
 const speech = Layer.effect(
@@ -275,6 +281,8 @@ export interface Options extends Http.Options {
   readonly rateLimit?: RateLimitPolicy
   readonly authFailures?: number
   readonly server?: Server.Options
+  /** Whether plain calls are answered directly: true by default. */
+  readonly direct?: boolean
   readonly drainWithin?: WebHandler.Options["drainWithin"]
   readonly jobs?: Millrace.JobOptions
   /** Instead of one that costs 20 dollars a month. */
@@ -357,14 +365,13 @@ export const services = ({
     Layer.provideMerge(
       Layer.mergeAll(
         grammar,
-        bins,
         BundledSelectorLibrary.layer,
         BundledTopicLibrary.layer,
         Layer.provideMerge(DnsEmailValidator.layer, names),
         images,
         readers,
         videos,
-        Layer.provideMerge(speech, Bench.layer),
+        Layer.provideMerge(Layer.merge(bins, speech), Bench.layer),
         sms,
         mail,
         ManualGateway.operators,
@@ -426,18 +433,33 @@ const sessionRoutes = ({ relay, sessions, signInLimits }: Options, mails: Array<
   }).pipe(Layer.provide(SignIn.layer), Layer.provide(relay ?? listing(mails)))
 }
 
+/** The same handler, whose direct way is left out or counted. */
+const handledBy = (made: WebHandler.WebHandler, isDirect: boolean, answered: { direct: number }): WebHandler.WebHandler => {
+  const { app, context, direct } = made.handle
+  if (app === undefined || context === undefined || direct === undefined) throw new Error("It is not a whole handler")
+  const counted: WebHandler.Direct = (...of) => {
+    const call = direct(...of)
+    if (call !== undefined) answered.direct++
+    return call
+  }
+  const handle: WebHandler.Handle = (request, peer) => made.handle(request, peer)
+  return { ...made, handle: Object.assign(handle, { app, context }, isDirect ? { direct: counted } : {}) }
+}
+
 /** Opens a host on a port of its own. It closes with the scope. */
 export const host = Effect.fnUntraced(function* (options: Options = {}) {
   const lines: Array<string> = []
   const mails: Array<OutgoingMail> = []
   const context = yield* Layer.build(Layer.provideMerge(services(options), recording(lines)))
   const run = Effect.provideContext(context)
-  const handler = yield* run(
+  const answered = { direct: 0 }
+  const made = yield* run(
     WebHandler.make(
       Layer.merge(Http.layer(api, options), sessionRoutes(options, mails)),
       options.drainWithin === undefined ? {} : { drainWithin: options.drainWithin }
     )
   )
+  const handler = handledBy(made, options.direct !== false, answered)
   const { url, port } = yield* run(Server.listen(handler, options.server))
   yield* run(ProxyNodes.use(({ keep }) => keep("node_1", proxyNode)))
 
@@ -463,6 +485,8 @@ export const host = Effect.fnUntraced(function* (options: Options = {}) {
     lines,
     mails,
     handler,
+    /** How many requests were answered directly. */
+    answered,
     account,
     run,
     call: (path: string, call: Call = {}) => Effect.promise(() => send(`${url}${path}`, call)),

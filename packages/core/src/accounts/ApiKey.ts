@@ -117,7 +117,8 @@ export const ApiKey: Decider<ApiKey, ApiKeyEvent> = {
   evolve
 }
 
-type Usable = Extract<ApiKey, { readonly status: "issued" | "revoked" }> & { readonly status: "issued" }
+/** A key that was issued and not revoked. */
+export type Usable = Extract<ApiKey, { readonly status: "issued" | "revoked" }> & { readonly status: "issued" }
 
 /** Whether a key is neither revoked nor expired. */
 export const isUsable = (key: ApiKey, now: Timestamp): key is Usable =>

@@ -5,6 +5,7 @@
 import { Aggregate, type EventStore, Projection, type StateStore } from "@millrace/event-sourcing"
 import { Context, Effect, HashMap, Layer, type Redacted, Schema } from "effect"
 import { newKeyId } from "../Ids.ts"
+import type { Account } from "../ledger/Account.ts"
 import * as Decisions from "../ledger/Decisions.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import * as Metrics from "../observability/Metrics.ts"
@@ -30,6 +31,13 @@ export interface Authenticated {
   readonly expiresAt: Timestamp | null
   /** The calls that remain of the account's trial; absent if it is not on trial. */
   readonly trialRemaining?: number
+}
+
+/** Authenticates the text of a key. */
+export interface Authenticate {
+  (key: string | undefined): Effect.Effect<Authenticated, Unauthorized | Aggregate.Failure>
+  /** The same at once; undefined where the store must be waited for, and for every key that is refused. */
+  readonly now?: (key: string) => Authenticated | undefined
 }
 
 export interface IssueOptions {
@@ -94,7 +102,7 @@ export class KeyRing extends Context.Service<
       VaultFailure | Projection.ProjectionBehind | Projection.ProjectionStopped | EventStore.StoreUnavailable
     >
     /** The account of a key. `Unauthorized` does not say why a key is refused. */
-    readonly authenticate: (key: string | undefined) => Effect.Effect<Authenticated, Unauthorized | Aggregate.Failure>
+    readonly authenticate: Authenticate
     /** Keys whose streams this host cannot read, and the status of its list of keys: for `/ready`. */
     readonly refused: () => ReadonlyArray<Aggregate.StreamRefused>
     readonly listStatus: Effect.Effect<Projection.Status>
@@ -206,22 +214,49 @@ const make = Effect.gen(function* () {
       ? Effect.succeed(null)
       : Effect.catchTag(vault.open(ofAccount(accountId), PURPOSE, sealedLabel), "SubjectDestroyed", () => Effect.succeed(null))
 
-  const authenticate: KeyRing["Service"]["authenticate"] = (text) => {
+  return KeyRing.of({
+    ...{ issue, revoke, rotate, list },
+    authenticate: authenticator(keys, ledger),
+    refused: keys.refused,
+    listStatus: listing.status
+  })
+})
+
+type Reads<State> = Pick<Aggregate.Aggregate<State, never>, "read" | "readNow">
+
+/** Authenticates by the streams of the key and of its account, as the store has them now. */
+const authenticator = (keys: Reads<ApiKey.ApiKey>, ledger: Pick<Ledger["Service"], "read" | "readNow" | "trialOf">): Authenticate => {
+  /** The caller of a key that is admitted, unless its account has none. */
+  const callerOf = (keyId: string, key: ApiKey.Usable, account: Aggregate.Current<Account>): Authenticated | undefined => {
+    const { status } = account.state
+    if (status === "closed" || status === "absent") return undefined
+    const { accountId, expiresAt, scopes } = key
+    const trial = ledger.trialOf(account)
+    const caller = { accountId, keyId, scopes, expiresAt }
+    return trial === undefined ? caller : { ...caller, trialRemaining: trial.remaining }
+  }
+
+  const authenticate = (text: string | undefined): ReturnType<Authenticate> => {
     const parts = text === undefined ? undefined : ApiKey.parse(text)
     if (parts === undefined) return UNAUTHORIZED
     const { keyId, secret } = parts
     return Effect.flatMap(keys.read(keyId), ({ state: key, at }) => {
       if (!ApiKey.admits(key, secret, at)) return UNAUTHORIZED
-      const { accountId, expiresAt, scopes } = key
-      return Effect.flatMap(ledger.read(accountId), (account) => {
-        const { status } = account.state
-        if (status === "closed" || status === "absent") return UNAUTHORIZED
-        const trial = ledger.trialOf(account)
-        const caller = { accountId, keyId, scopes, expiresAt }
-        return Effect.succeed(trial === undefined ? caller : { ...caller, trialRemaining: trial.remaining })
+      return Effect.flatMap(ledger.read(key.accountId), (account) => {
+        const caller = callerOf(keyId, key, account)
+        return caller === undefined ? UNAUTHORIZED : Effect.succeed(caller)
       })
     })
   }
 
-  return KeyRing.of({ issue, revoke, rotate, list, authenticate, refused: keys.refused, listStatus: listing.status })
-})
+  const authenticateNow = (text: string): Authenticated | undefined => {
+    const parts = ApiKey.parse(text)
+    if (parts === undefined) return undefined
+    const key = keys.readNow(parts.keyId)
+    if (key === undefined || !ApiKey.admits(key.state, parts.secret, key.at)) return undefined
+    const account = ledger.readNow(key.state.accountId)
+    return account && callerOf(parts.keyId, key.state, account)
+  }
+
+  return Object.assign(authenticate, { now: authenticateNow })
+}

@@ -4,7 +4,7 @@
  */
 
 import { Aggregate, type Decider, type Decision, EventCodec, type EventStore } from "@millrace/event-sourcing"
-import { Context, Effect, Layer, Result, Schema } from "effect"
+import { Context, Effect, Exit, Layer, Result, Schema } from "effect"
 import * as Credits from "../Credits.ts"
 import * as Money from "../Money.ts"
 import { Timestamp } from "../Timestamp.ts"
@@ -140,6 +140,15 @@ export interface Price {
   readonly unitPrice: Credits.Credits
 }
 
+/** By the plan's time, not the host's: a host with a slow clock must use the newest prices in force. */
+const priceIn = ({ at, state }: Aggregate.Current<PricePlan>, operation: string): Exit.Exit<Price, NotPriced> => {
+  const list = inForce(state, at)
+  const unitPrice = list?.prices[operation]
+  return list === undefined || unitPrice === undefined
+    ? Exit.fail(new NotPriced({ operation }))
+    : Exit.succeed({ version: list.version, unitPrice })
+}
+
 /** The only plan so far. */
 const PLAN_ID = "standard"
 
@@ -152,14 +161,12 @@ const make = Effect.fnUntraced(function* (own: Prices) {
     plan: Effect.map(plans.read(PLAN_ID), ({ state }) => state),
     /** The price in force of one unit of an operation. */
     quote: (operation: string): Effect.Effect<Price, NotPriced | Aggregate.Failure> =>
-      // The plan's time, not the host's: a host with a slow clock must use the newest prices in force
-      Effect.flatMap(plans.read(PLAN_ID), ({ at, state }) => {
-        const list = inForce(state, at)
-        const unitPrice = list?.prices[operation]
-        return list === undefined || unitPrice === undefined
-          ? Effect.fail(new NotPriced({ operation }))
-          : Effect.succeed({ version: list.version, unitPrice })
-      }),
+      Effect.flatMap(plans.read(PLAN_ID), (plan) => priceIn(plan, operation)),
+    /** {@link quote} at once. Undefined if the store has to be waited for. */
+    quoteNow: (operation: string): Exit.Exit<Price, NotPriced> | undefined => {
+      const plan = plans.readNow(PLAN_ID)
+      return plan && priceIn(plan, operation)
+    },
     /** Publishes changed prices, at once by default. Returns all versions. */
     publish: (changes: Prices, effectiveAt?: Timestamp, metadata?: Aggregate.Metadata) =>
       Effect.map(plans.execute(PLAN_ID, publish(changes, effectiveAt), metadata), ({ state }) => state)

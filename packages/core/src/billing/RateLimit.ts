@@ -4,7 +4,7 @@
  * call. This one drops keys that were unused for a window, and never waits for a store.
  */
 import type { StateStore } from "@millrace/event-sourcing"
-import { Clock, Context, Effect, Layer, Schema } from "effect"
+import { Clock, Context, Effect, Layer, Result, Schema } from "effect"
 import type { Vault } from "../vault/Vault.ts"
 import * as RateCounts from "./RateCounts.ts"
 import * as RateSharing from "./RateSharing.ts"
@@ -48,19 +48,19 @@ const serviceOf = (
     remaining: Math.max(0, limit - counts.total(tally)),
     resetAfter: secondsUntil(counts.freeAt(tally), now)
   })
+  const consumeNow = (key: string): Result.Result<RateLimitState, RateLimited> => {
+    const now = clock.currentTimeMillisUnsafe()
+    const tally = counts.remember(key, now)
+    if (counts.total(tally) >= limit)
+      return Result.fail(new RateLimited({ limit, window, resetAfter: secondsUntil(counts.freeAt(tally), now) }))
+    RateCounts.admit(tally)
+    admitted(tally)
+    return Result.succeed(stateOf(tally, now))
+  }
   return {
     policy,
-    /** Counts one call. */
-    consume: (key: string) =>
-      Effect.suspend((): Effect.Effect<RateLimitState, RateLimited> => {
-        const now = clock.currentTimeMillisUnsafe()
-        const tally = counts.remember(key, now)
-        if (counts.total(tally) >= limit)
-          return Effect.fail(new RateLimited({ limit, window, resetAfter: secondsUntil(counts.freeAt(tally), now) }))
-        RateCounts.admit(tally)
-        admitted(tally)
-        return Effect.succeed(stateOf(tally, now))
-      }),
+    /** Counts one call. `now`: the same at once, since no call waits for a store. */
+    consume: Object.assign((key: string) => Effect.suspend(() => Effect.fromResult(consumeNow(key))), { now: consumeNow }),
     /** The state of a key, without counting a call. */
     peek: (key: string) =>
       Effect.sync(() => {

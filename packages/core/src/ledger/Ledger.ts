@@ -1,10 +1,11 @@
 /** The ledger as a service: decides on accounts, reads them, and looks back into their streams. */
 
-import { Aggregate, EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
+import { Aggregate, type Decision, EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
 import { type Cause, Clock, Context, Duration, Effect, Exit, Layer, Option, Schema, Stream } from "effect"
 import type * as Credits from "../Credits.ts"
 import * as Metrics from "../observability/Metrics.ts"
 import * as Spans from "../observability/Spans.ts"
+import { fork, type Told } from "../Running.ts"
 import type { Timestamp } from "../Timestamp.ts"
 import { Account, debt, initial, type TrialView, trialOf } from "./Account.ts"
 import { type AccountEvent, AdjustmentLifetime, type EventOf, type RefundReason } from "./AccountEvent.ts"
@@ -45,7 +46,15 @@ export interface LedgerOptions extends Omit<Aggregate.Options<Account>, "snapsho
 
 export class Ledger extends Context.Service<
   Ledger,
-  Pick<Aggregate.Aggregate<Account, AccountEvent>, "execute" | "known" | "read" | "refused" | "unsaved"> & {
+  Pick<Aggregate.Aggregate<Account, AccountEvent>, "execute" | "known" | "read" | "readNow" | "refused" | "unsaved"> & {
+    /** `execute` by callback, for a caller without a fiber: see `Aggregate.submit`. `context`: that of the caller, for the span. */
+    readonly submit: <E>(
+      accountId: string,
+      decide: (state: Account, now: Timestamp) => Decision<AccountEvent, E>,
+      metadata: Aggregate.Metadata,
+      context: Context.Context<never>,
+      told: Told<Committed, E | Aggregate.Failure>
+    ) => void
     /**
      * The number of successes under idempotency keys that the account has recorded, as far as this host knows. Take it before the lookup in
      * the reply store, and reserve with it (see `Memory.ts`). Reads the store only if the account is not in memory; 0 if the store fails.
@@ -113,21 +122,33 @@ const make = Effect.fnUntraced(function* ({
 }: LedgerOptions) {
   const adjustmentLifetime = lifetimeOf(Duration.toMillis(lifetime))
   const count = yield* Metrics.countCredits
-  const spanned = yield* Spans.spanner
+  const isTracing = yield* Spans.isTracing
   const { store, appendFailedAt } = yield* measuredStore
-  const { begin: _, ...accounts } = yield* Aggregate.make(Account, { ...options, snapshots: accountSnapshots }).pipe(
-    Effect.provideService(EventStore.EventStore, store)
-  )
+  const {
+    begin: _,
+    submit: submitUntraced,
+    ...accounts
+  } = yield* Aggregate.make(Account, { ...options, snapshots: accountSnapshots }).pipe(Effect.provideService(EventStore.EventStore, store))
   yield* Metrics.unsavedStreams(() => accounts.unsaved().length)
   const counted = (committed: Committed): Committed => {
     for (const event of committed.events) countMoved(count, event)
     return committed
   }
-  const execute: Ledger["Service"]["execute"] = (accountId, decision, metadata) =>
-    spanned(Effect.map(accounts.execute(accountId, decision, metadata), counted), describe)
+  const execute: Ledger["Service"]["execute"] = (accountId, decision, metadata) => {
+    const executed = Effect.map(accounts.execute(accountId, decision, metadata), counted)
+    return isTracing ? Spans.around(executed, describe) : executed
+  }
+  const submit: Ledger["Service"]["submit"] = (accountId, decision, metadata, context, told) => {
+    if (isTracing) return void fork(execute(accountId, decision, metadata), context, told, { uninterruptible: true })
+    submitUntraced(accountId, decision, metadata, (exit) => {
+      if (Exit.isSuccess(exit)) counted(exit.value)
+      told(exit)
+    })
+  }
   return Ledger.of({
     ...accounts,
     execute,
+    submit,
     recorded: (accountId) =>
       Effect.suspend(() => {
         const account = accounts.known(accountId)

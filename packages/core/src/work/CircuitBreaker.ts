@@ -26,9 +26,12 @@ export class CircuitBreaker extends Context.Service<
   CircuitBreaker,
   {
     /**
-     * Runs a call. While the upstream's circuit is open, the call fails at once. After `openFor`, one trial call runs, and the others still
-     * fail until it records a result. If the trial ends without a result, the next call becomes the trial.
+     * Admits a call, or returns why it fails at once. The caller calls what it returns when the call has ended. While the upstream's circuit is
+     * open, all calls fail. After `openFor`, one trial call runs, and the others still fail until it records a result. If the trial ends
+     * without a result, the next call becomes the trial.
      */
+    readonly admit: (upstream: string) => UpstreamUnavailable | (() => void)
+    /** Runs a call if it is admitted. */
     readonly guard: <A, E, R>(upstream: string, call: Effect.Effect<A, E, R>) => Effect.Effect<A, E | UpstreamUnavailable, R>
     /** Milliseconds for which calls still fail at once: 0 while the circuit is closed or a trial call may run. */
     readonly openFor: (upstream: string) => Effect.Effect<number>
@@ -36,6 +39,8 @@ export class CircuitBreaker extends Context.Service<
     readonly circuits: Effect.Effect<ReadonlyArray<CircuitStatus>>
     /** Records the result of a call of the upstream. */
     readonly record: (upstream: string, result: "success" | "failure") => Effect.Effect<void>
+    /** {@link record} without an effect. */
+    readonly note: (upstream: string, result: "success" | "failure") => void
   }
 >()("@millrace/core/work/CircuitBreaker") {
   static readonly layer = ({ failures = 5, openFor = 10_000 }: CircuitBreakerOptions = {}): Layer.Layer<CircuitBreaker> =>
@@ -50,22 +55,34 @@ export class CircuitBreaker extends Context.Service<
           return circuit !== undefined && circuit.failures >= failures ? circuit : undefined
         }
         const watch = yield* Metrics.circuits((upstream) => open(upstream) !== undefined)
+        const admit = (upstream: string): UpstreamUnavailable | (() => void) => {
+          const circuit = open(upstream)
+          if (circuit === undefined) return NOTHING
+          const now = clock.currentTimeMillisUnsafe()
+          if (now < circuit.openUntil) return new UpstreamUnavailable({ upstream, reason: CIRCUIT_OPEN })
+          const trial = {}
+          circuit.trial = trial
+          circuit.openUntil = now + openFor
+          return () => {
+            if (circuit.trial === trial) circuit.openUntil = now
+          }
+        }
+        const note = (upstream: string, result: "success" | "failure"): void => {
+          watch(upstream)
+          called.add(upstream)
+          if (result === "success") return void circuits.delete(upstream)
+          const circuit = circuits.get(upstream) ?? { failures: 0, openUntil: 0, trial: undefined }
+          circuit.failures++
+          circuit.openUntil = clock.currentTimeMillisUnsafe() + openFor
+          circuit.trial = undefined
+          circuits.set(upstream, circuit)
+        }
         return CircuitBreaker.of({
+          admit,
           guard: <A, E, R>(upstream: string, call: Effect.Effect<A, E, R>) =>
             Effect.suspend((): Effect.Effect<A, E | UpstreamUnavailable, R> => {
-              const circuit = open(upstream)
-              if (circuit === undefined) return call
-              const now = clock.currentTimeMillisUnsafe()
-              if (now < circuit.openUntil) return Effect.fail(new UpstreamUnavailable({ upstream, reason: CIRCUIT_OPEN }))
-              const trial = {}
-              circuit.trial = trial
-              circuit.openUntil = now + openFor
-              return Effect.ensuring(
-                call,
-                Effect.sync(() => {
-                  if (circuit.trial === trial) circuit.openUntil = now
-                })
-              )
+              const ended = admit(upstream)
+              return typeof ended === "function" ? Effect.ensuring(call, Effect.sync(ended)) : Effect.fail(ended)
             }),
           openFor: (upstream) => Effect.sync(() => Math.max(0, (open(upstream)?.openUntil ?? 0) - clock.currentTimeMillisUnsafe())),
           circuits: Effect.sync(() => {
@@ -76,21 +93,14 @@ export class CircuitBreaker extends Context.Service<
               openFor: Math.max(0, (open(upstream)?.openUntil ?? 0) - now)
             }))
           }),
-          record: (upstream, result) =>
-            Effect.sync(() => {
-              watch(upstream)
-              called.add(upstream)
-              if (result === "success") return void circuits.delete(upstream)
-              const circuit = circuits.get(upstream) ?? { failures: 0, openUntil: 0, trial: undefined }
-              circuit.failures++
-              circuit.openUntil = clock.currentTimeMillisUnsafe() + openFor
-              circuit.trial = undefined
-              circuits.set(upstream, circuit)
-            })
+          record: (upstream, result) => Effect.sync(() => note(upstream, result)),
+          note
         })
       })
     )
 }
+
+const NOTHING = () => {}
 
 interface Circuit {
   /** Consecutive failures. */

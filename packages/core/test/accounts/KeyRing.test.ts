@@ -103,6 +103,45 @@ describe("a key", () => {
   )
 
   testing(
+    "is authenticated at once in the same way, or not at once, whatever another process does to it",
+    Effect.gen(function* () {
+      const { here, there, accountId } = yield* opened
+      const { authenticate } = here.keys
+      const { key, keyId } = yield* there.keys.issue(accountId)
+      const good = Redacted.value(key)
+      const wrong = Redacted.value(format({ keyId, secret: newSecret((size) => new Uint8Array(size).fill(3)) }))
+      expect(authenticate.now?.(good)).toBeUndefined()
+      const known = yield* authenticate(good)
+      expect(authenticate.now?.(good)).toEqual(known)
+      for (const text of ["", "mr_live_x", wrong]) expect(authenticate.now?.(text)).toBeUndefined()
+      yield* there.keys.rotate(accountId, keyId, 1_000)
+      expect(authenticate.now?.(good)).toBeUndefined()
+      expect(yield* authenticate(good)).toEqual({ ...known, expiresAt: 1_000 })
+      expect(authenticate.now?.(good)).toEqual({ ...known, expiresAt: 1_000 })
+      yield* TestClock.adjust(1_000)
+      expect(authenticate.now?.(good)).toBeUndefined()
+    })
+  )
+
+  testing(
+    "of an account that another process closed, or that was revoked, is not admitted at once",
+    Effect.gen(function* () {
+      const { here, there, accountId } = yield* opened
+      const { authenticate } = here.keys
+      const [first, second] = [yield* there.keys.issue(accountId), yield* there.keys.issue(accountId)]
+      const texts = [first, second].map(({ key }) => Redacted.value(key))
+      for (const text of texts) yield* authenticate(text)
+      for (const text of texts) expect(authenticate.now?.(text)).toMatchObject({ accountId })
+      yield* there.keys.revoke(accountId, first.keyId)
+      expect(texts.map((text) => authenticate.now?.(text)?.keyId)).toEqual([undefined, second.keyId])
+      yield* there.registration.close(accountId)
+      expect(texts.map((text) => authenticate.now?.(text))).toEqual([undefined, undefined])
+      for (const text of texts) expect(yield* outcome(authenticate(text))).toBe("Unauthorized")
+      expect(texts.map((text) => authenticate.now?.(text))).toEqual([undefined, undefined])
+    })
+  )
+
+  testing(
     "has its given scopes without duplicates; by default, reading and billed operations",
     Effect.gen(function* () {
       const { here, accountId } = yield* opened

@@ -1,5 +1,5 @@
 import { MemoryStateStore } from "@millrace/event-sourcing"
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Result } from "effect"
 import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
 import { describe, expect, test } from "vitest"
@@ -67,6 +67,19 @@ describe.each(Object.entries(layers))("%s", (_name, layer) => {
         expect(yield* peek("b")).toEqual({ ...whole, resetAfter: 30 })
         yield* TestClock.adjust(29_500)
         expect(yield* peek("a")).toEqual(whole)
+      })
+    ))
+
+  test("counts at once in the same way", () =>
+    testing(
+      { limit: 2, window: 60 },
+      Effect.gen(function* () {
+        const { consume, peek } = yield* RateLimit
+        const whole = { limit: 2, window: 60, remaining: 2, resetAfter: 60 }
+        expect(consume.now("a")).toEqual(Result.succeed({ ...whole, remaining: 1 }))
+        expect(yield* consume("a")).toEqual({ ...whole, remaining: 0 })
+        expect(Result.isFailure(consume.now("a"))).toBe(true)
+        expect(yield* peek("a")).toEqual({ ...whole, remaining: 0 })
       })
     ))
 

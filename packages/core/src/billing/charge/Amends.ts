@@ -21,13 +21,16 @@ export const WRITTEN_WITHIN = "1 second"
 
 // releasing a hold
 
-/** Releases the hold if the work fails or is interrupted. */
-export const onFailure = <A, E, R>(needs: Needs, call: Call, work: Effect.Effect<A, E, R>): Effect.Effect<A, E | OutcomeUnknown, R> =>
-  Effect.tapCause(work, (cause) => {
-    if (Cause.hasInterruptsOnly(cause)) return release(needs, call, "cancelled")
-    const sealed = Reason.seal(needs.vault, call.accountId, Reason.of(cause, call.input))
-    return Effect.flatMap(sealed, (failure) => release(needs, call, "service_error", failure))
-  })
+/** Releases the hold of a call whose work failed or was interrupted, then fails as the work did. */
+export const failed = <E>(needs: Needs, call: Call, cause: Cause.Cause<E>): Effect.Effect<never, E | OutcomeUnknown> => {
+  const failure = Effect.failCause(cause)
+  if (Cause.hasInterruptsOnly(cause)) return Effect.andThen(release(needs, call, "cancelled"), failure)
+  const sealed = Reason.seal(needs.vault, call.accountId, Reason.of(cause, call.input))
+  return sealed.pipe(
+    Effect.flatMap((sealed) => release(needs, call, "service_error", sealed)),
+    Effect.andThen(failure)
+  )
+}
 
 /**
  * Releases a hold, in the background if the store does not answer. A recoverable call then fails with `OutcomeUnknown`, because recovery

@@ -1,6 +1,8 @@
 /** A free call. It leaves no event in the ledger. */
+import type { Aggregate } from "@millrace/event-sourcing"
 import { Effect } from "effect"
 import * as Credits from "../../Credits.ts"
+import type { Account } from "../../ledger/Account.ts"
 import type { AnyCall, AnyFile } from "../../work/Operation.ts"
 import type { OperationError } from "../../work/OperationError.ts"
 import { billed, type Call, type ChargeError, type Free, type Replayed, type Reply, ResultWithheld } from "./Call.ts"
@@ -11,29 +13,20 @@ import { type Delivered, work } from "./Work.ts"
 
 type Needs = Replay.Needs & Pick<Services, "perform">
 
-/** Does the work. A call with a key that is not a GET claims the key first, so that it runs once. */
-export const call = <E extends OperationError, R>(
+/** Whether the key must be claimed, so that the call runs once. A GET may run twice without harm. */
+export const isClaimed = ({ key, operation }: Call): boolean => key !== undefined && operation.route.method !== "GET"
+
+/** Claims the key, then does the work. */
+export const once = <E extends OperationError, R>(
   needs: Needs,
   free: Call<E, R>,
   operation: AnyCall<E, R> | AnyFile<E, R>
-): Effect.Effect<Reply, E | ChargeError, R> => {
-  const done = work(needs, operation, free.input, free)
-  return isClaimed(free) ? once(needs, free, done) : Effect.flatMap(done, (delivered) => reply(needs, free, delivered))
-}
-
-/** A GET may run twice without harm, so its key is not claimed. */
-const isClaimed = ({ key, operation }: Call): boolean => key !== undefined && operation.route.method !== "GET"
-
-const once = <E extends OperationError, R>(
-  needs: Needs,
-  free: Call<E, R>,
-  work: Effect.Effect<Delivered, E | ChargeError, R>
 ): Effect.Effect<Reply, E | ChargeError, R> =>
   Effect.uninterruptibleMask((restore) =>
     Effect.gen(function* () {
       const admitted = yield* admit(needs, free)
       if (admitted._tag === "Replayed") return admitted.reply
-      const done = yield* Effect.tapCause(restore(work), () => unclaim(needs, free))
+      const done = yield* Effect.tapCause(restore(work(needs, operation, free.input, free)), () => unclaim(needs, free))
       const standing = yield* Effect.tapCause(Replay.keep(needs, admitted, done), () => unclaim(needs, free))
       // The claim had run out, and another call took the key
       if (standing !== undefined) return yield* new ResultWithheld()
@@ -58,9 +51,10 @@ export const admit = <E extends OperationError, R>(
 export const unclaim = ({ replies }: Replay.Needs, { accountId, key, reservationId }: Call): Effect.Effect<void> =>
   key === undefined ? Effect.void : Effect.ignore(replies.unclaim(accountId, key.hash, reservationId))
 
-/** The reply, with the balance if it can be read. */
-export const reply = ({ ledger }: Pick<Services, "ledger">, { accountId, requestId }: Call, done: Delivered): Effect.Effect<Reply> =>
-  Effect.match(ledger.read(accountId), {
-    onFailure: () => answered({ requestId }, done),
-    onSuccess: (account) => answered({ requestId }, done, billed(ledger, account, Credits.zero))
-  })
+/** The reply, with the balance if it can be read. It is an exit if the account can be read at once. */
+export const reply = ({ ledger }: Pick<Services, "ledger">, { accountId, requestId }: Call, done: Delivered): Effect.Effect<Reply> => {
+  const replied = (account: Aggregate.Current<Account>) => answered({ requestId }, done, billed(ledger, account, Credits.zero))
+  const now = ledger.readNow(accountId)
+  if (now !== undefined) return Effect.succeed(replied(now))
+  return Effect.match(ledger.read(accountId), { onFailure: () => answered({ requestId }, done), onSuccess: replied })
+}

@@ -1,8 +1,9 @@
 /** Step 2: holds the cost of a call, or returns the reply of an earlier call under the same key. */
 import { Aggregate, StreamName } from "@millrace/event-sourcing"
-import { type Cause, Effect } from "effect"
+import { type Cause, type Context, Effect, Exit } from "effect"
 import { Account } from "../../ledger/Account.ts"
 import * as Decisions from "../../ledger/Decisions.ts"
+import { fork, type Told } from "../../Running.ts"
 import type { OperationError } from "../../work/OperationError.ts"
 import * as Amends from "./Amends.ts"
 import { type Call, type ChargeError, type Held, type Replayed, ReplyUnavailable, reserveOf } from "./Call.ts"
@@ -15,14 +16,28 @@ const LOOKUPS = 5
 
 type Reserved<E extends OperationError, R> = Effect.Effect<Held<E, R> | Replayed, E | ChargeError, R>
 
+/** Reserves the cost, by callback. It cannot be interrupted. */
+export const submit = <E extends OperationError, R>(
+  services: Needs,
+  call: Call<E, R>,
+  context: Context.Context<R>,
+  told: Told<Held<E, R> | Replayed, E | ChargeError>
+): void => {
+  const { ledger } = services
+  const { accountId, requestId } = call
+  ledger.submit(accountId, Decisions.reserve(reserveOf(call, ledger)), { $correlationId: requestId }, context, (exit) => {
+    if (Exit.isSuccess(exit)) told(Exit.succeed({ _tag: "Held", call, hold: exit.value }))
+    else fork(notHeld(services, call, exit.cause, 1), context, told, { uninterruptible: true })
+  })
+}
+
 /** Reserves the cost. `lookups`: how often the key was looked up so far. */
 export const make = <E extends OperationError, R>(services: Needs, call: Call<E, R>, lookups = 1): Reserved<E, R> => {
   const { ledger } = services
   const { accountId, requestId } = call
-  const reserve = Decisions.reserve(reserveOf(call, ledger))
-  return Effect.matchCauseEffect(ledger.execute(accountId, reserve, { $correlationId: requestId }), {
+  const reserved = ledger.execute(accountId, Decisions.reserve(reserveOf(call, ledger)), { $correlationId: requestId })
+  return Effect.matchCauseEffect(reserved, {
     onSuccess: (hold) => Effect.succeed({ _tag: "Held", call, hold }),
-    // Only a call that is not held at once builds this effect
     onFailure: (cause) => notHeld(services, call, cause, lookups)
   })
 }

@@ -1,7 +1,7 @@
 /** Step 1: checks a call and prices it. A failure here holds nothing and writes nothing. */
-import { Effect } from "effect"
+import { type Context, Effect } from "effect"
 import * as Credits from "../../Credits.ts"
-import { newReservationId } from "../../Ids.ts"
+import { newReservationIdIn } from "../../Ids.ts"
 import type { Requester } from "../../work/Contract.ts"
 import type { Any } from "../../work/Operation.ts"
 import { type OperationError, OperationFailed, TooManyJobs, UpstreamUnavailable } from "../../work/OperationError.ts"
@@ -9,19 +9,23 @@ import { called } from "../../work/Perform.ts"
 import { type Call, type Caller, type ChargeError, CostExceedsLimit, type Key } from "./Call.ts"
 import type { Services } from "./Services.ts"
 
-/** Checks the call, then computes its cost from the prices in force. */
+/**
+ * Checks the call, then computes its cost from the prices in force. The check runs at once; what is answered at once is an exit. `context`: the
+ * clock and the generator of ids.
+ */
 export const quote = <E extends OperationError, R>(
   services: Pick<Services, "prices" | "jobs">,
   operation: Any<E, R>,
   input: unknown,
   caller: Caller,
-  key: Key | undefined
-): Effect.Effect<Call<E, R>, E | ChargeError, R> => {
-  const priced = Effect.suspend(() => priceOf(services, operation, input, caller))
-  return Effect.flatMap(Effect.andThen(check(services, operation, input, caller), priced), (price) =>
-    Effect.map(newReservationId, (reservationId) => callOf(operation, input, caller, key, reservationId, price))
+  key: Key | undefined,
+  context: Context.Context<never>
+): Effect.Effect<Call<E, R>, E | ChargeError, R> =>
+  Effect.flatMapEager(check(services, operation, input, caller), () =>
+    Effect.mapEager(priceOf(services, operation, input, caller), (price) =>
+      callOf(operation, input, caller, key, newReservationIdIn(context), price)
+    )
   )
-}
 
 interface Priced {
   readonly quantity: number
@@ -37,8 +41,8 @@ const priceOf = (
   input: unknown,
   { maxCost }: Caller
 ): Effect.Effect<Priced, ChargeError> =>
-  Effect.flatMap(quantityOf(operation, input), (quantity) =>
-    Effect.flatMap(prices.quote(operation.key), ({ unitPrice, version }) => {
+  Effect.flatMapEager(quantityOf(operation, input), (quantity) =>
+    Effect.flatMapEager(prices.quoteNow(operation.key) ?? prices.quote(operation.key), ({ unitPrice, version }) => {
       const cost = Credits.of(quantity * unitPrice)
       return maxCost !== undefined && cost > maxCost
         ? Effect.fail(new CostExceedsLimit({ cost, limit: maxCost }))
@@ -71,7 +75,7 @@ const check = <E extends OperationError, R>(
   const room = Effect.mapError(jobs.admit(requester.accountId, operation.limits.ofAccount), (error) =>
     error instanceof TooManyJobs ? error : new UpstreamUnavailable({ upstream: "jobs", reason: error._tag, isolated: true })
   )
-  return Effect.andThen(checked, room)
+  return Effect.flatMap(checked, () => room)
 }
 
 /** The units of a call. `OperationFailed` if the operation does not return a whole number of at least 0. */

@@ -1,12 +1,13 @@
 /** Step 5: charges the units done and builds the reply, with retries if the store does not answer. */
 import { hash } from "node:crypto"
 import type { Aggregate } from "@millrace/event-sourcing"
-import { Effect, Schedule } from "effect"
+import { type Context, Effect, Exit, Schedule } from "effect"
 import * as Credits from "../../Credits.ts"
 import { newReservationId } from "../../Ids.ts"
 import { outcome } from "../../ledger/Account.ts"
 import * as Decisions from "../../ledger/Decisions.ts"
 import type { Committed } from "../../ledger/Ledger.ts"
+import { fork, type Told } from "../../Running.ts"
 import type { Done } from "../../work/Perform.ts"
 import { isTransient } from "../../work/Transient.ts"
 import * as Amends from "./Amends.ts"
@@ -41,15 +42,17 @@ export const settleOf = (reservationId: string, { data, quantity }: Done): Decis
   replyHash: hash("sha256", data, "base64url")
 })
 
-/** Settles the hold. Fails with `OutcomeUnknown` if the store does not answer in time. */
-export const charge = (needs: Needs, held: Held, done: Delivered): Effect.Effect<Reply, ChargeError> => {
+/** Settles the hold, by callback. It cannot be interrupted. Fails with `OutcomeUnknown` if the store does not answer in time. */
+export const submit = <R>(needs: Needs, held: Held, done: Delivered, context: Context.Context<R>, told: Told<Reply, ChargeError>): void => {
+  const { ledger } = needs
   const { accountId, requestId, reservationId } = held.call
-  const settle = needs.ledger.execute(accountId, Decisions.settle(settleOf(reservationId, done)), { $correlationId: requestId })
-  return Effect.matchCauseEffect(settle, {
-    onSuccess: (committed) => Effect.succeed(replyOf(needs, held.call, done, committed)),
-    // Only a call that does not settle at once builds this effect
-    onFailure: (cause) =>
-      Effect.catch(settleAgain(needs, held, done, Effect.failCause(cause), settle), (error) => notSettled(needs, held, done, error))
+  const settle = Decisions.settle(settleOf(reservationId, done))
+  const metadata = { $correlationId: requestId }
+  ledger.submit(accountId, settle, metadata, context, (exit) => {
+    if (Exit.isSuccess(exit)) return told(Exit.succeed(replyOf(needs, held.call, done, exit.value)))
+    const settled = settleAgain(needs, held, done, Effect.failCause(exit.cause), ledger.execute(accountId, settle, metadata))
+    const ended = Effect.catch(settled, (error) => notSettled(needs, held, done, error))
+    fork(ended, context, told, { uninterruptible: true })
   })
 }
 
