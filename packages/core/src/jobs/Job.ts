@@ -228,6 +228,20 @@ export const accepted = ({ within, ...accept }: Accept, now: Timestamp): Queued 
   return job
 }
 
+/** A runner's claim of a job. `lease` in milliseconds. */
+export interface Claim {
+  readonly runner: string
+  readonly lease: number
+}
+
+/** Accepts a job and claims it. A job that was accepted before is not claimed. */
+export const acceptAndStart =
+  (command: Accept, claim: Claim) =>
+  (job: Job, now: Timestamp): Decided<JobWasRefused> =>
+    Result.flatMap(accept(command)(job, now), (events) =>
+      events.length === 0 ? NOTHING : Result.map(start(claim)(accepted(command, now), now), (started) => [...events, ...started])
+    )
+
 /** Refuses a job that was not accepted. A job that was accepted stays. */
 export const refuse =
   (accountId: string, reservationId: string) =>
@@ -239,7 +253,7 @@ export const refuse =
  * ended. Fails a job that has no attempts left or is past its deadline.
  */
 export const start =
-  ({ runner, lease }: { readonly runner: string; readonly lease: number }) =>
+  ({ runner, lease }: Claim) =>
   (job: Job, now: Timestamp): Decided => {
     if (!isOpen(job)) return NOTHING
     if (now >= job.accepted.deadline) return one(failed(job, "TooLate", true, now))

@@ -16,6 +16,7 @@ import * as Files from "./Files.ts"
 import * as Job from "./Job.ts"
 import type { JobQueue } from "./JobQueue.ts"
 import * as OpenJobs from "./OpenJobs.ts"
+import * as Places from "./Places.ts"
 import * as Settlement from "./Settlement.ts"
 
 export interface JobsOptions extends Omit<Aggregate.Options<Job.Job>, "snapshots" | "queueLimit"> {
@@ -58,6 +59,7 @@ const make = Effect.fnUntraced(function* ({ openJobs: projectionOptions, queueLi
   const { begin, execute, known, read, refused } = yield* Aggregate.make(Job.Job, options)
   const openJobs = yield* OpenJobs.make(projectionOptions)
   const waiters = EndWaiters.make(openJobs)
+  const places = Places.make(openJobs)
   yield* Effect.forkScoped(Following.retryForever(waiters.watch, () => {}))
 
   const { settle, settleBy, settleOpen, whileEnding } = Settlement.make(ledger, { known, read })
@@ -117,6 +119,8 @@ const make = Effect.fnUntraced(function* ({ openJobs: projectionOptions, queueLi
     refused,
     /** The projection of open jobs. */
     openJobs,
+    /** Places for jobs that this process accepts. */
+    places,
     documents,
     files,
     /** The host's retention of results, if it overrides the operations' settings. */
