@@ -75,7 +75,7 @@ export const accept = <E>(
   return Effect.flatMap(jobs.places.find({ jobId, accountId, operation }), (place) => {
     const decide = place === undefined ? Job.accept(command) : Job.acceptAndStart(command, place.claim)
     const accepted = retried(jobs.begin(jobId, decide, { $correlationId: requestId }))
-    return Effect.asVoid(Effect.onExitPrimitive(accepted, (exit) => void place?.settle(exit, input)))
+    return Effect.asVoid(place === undefined ? accepted : Effect.onExitPrimitive(accepted, (exit) => place.settle(exit, input)))
   })
 }
 

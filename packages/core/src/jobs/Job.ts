@@ -14,8 +14,11 @@ export { Artifact, JobFailure as Failure } from "../work/JobOperation.ts"
 
 // events
 
-/** A sealed text outside the log: the size in bytes and the SHA-256, base64url, of its stored bytes. */
-export const Document = Schema.Struct({ size: Schema.Int, hash: Schema.String })
+/**
+ * A sealed text: the size in bytes and the SHA-256, base64url, of its stored bytes. It is stored outside the log, or as `sealed` in the event
+ * itself.
+ */
+export const Document = Schema.Struct({ size: Schema.Int, hash: Schema.String, sealed: Schema.optionalKey(Schema.String) })
 export type Document = typeof Document.Type
 
 export const JobEvent = Schema.TaggedUnion({

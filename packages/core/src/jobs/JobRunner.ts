@@ -12,6 +12,7 @@ import type { Vault } from "../vault/Vault.ts"
 import type { CircuitBreaker } from "../work/CircuitBreaker.ts"
 import type * as Operation from "../work/Operation.ts"
 import * as Attempt from "./Attempt.ts"
+import * as AttemptEnd from "./AttemptEnd.ts"
 import { elapsedBy } from "./Heartbeat.ts"
 import type { Candidate, JobQueue, Request } from "./JobQueue.ts"
 import { Jobs } from "./Jobs.ts"
@@ -160,18 +161,22 @@ const offerOf =
   }
 
 const placeOf = (runner: Runner, { jobId }: Candidate, operation: Operation.AnyJob, startedAt: number): Place => {
-  const { attempts, claim, shift } = runner
+  const { attempts, claim, jobs, shift } = runner
+  const free = Effect.sync(() => {
+    shift.leave(jobId)
+    shift.forget(jobId)
+  })
   return {
     claim,
-    settle: (exit, input) => {
-      const job = Exit.isSuccess(exit) ? exit.value.state : undefined
-      if (Exit.isFailure(exit) || job?.status !== "running" || job.runner !== claim.runner) {
-        shift.leave(jobId)
-        return shift.forget(jobId)
-      }
-      shift.claimed(jobId, exit.value.position)
-      begin(runner, jobId, attempts.run(operation, { jobId, job, startedAt, input }))
-    }
+    settle: (exit, input) =>
+      Effect.suspend(() => {
+        const job = Exit.isSuccess(exit) ? exit.value.state : undefined
+        if (Exit.isFailure(exit) || job?.status !== "running" || job.runner !== claim.runner) return free
+        if (shift.isClosing) return Effect.andThen(AttemptEnd.handBack({ jobs }, jobId, job), free)
+        shift.claimed(jobId, exit.value.position)
+        begin(runner, jobId, attempts.run(operation, { jobId, job, startedAt, input }))
+        return Effect.void
+      })
   }
 }
 

@@ -24,6 +24,11 @@ export interface JobsOptions extends Omit<Aggregate.Options<Job.Job>, "snapshots
   readonly queueLimit?: number
   /** How long results are kept after a job's end. Overrides the operations' settings. */
   readonly retention?: Duration.Input
+  /**
+   * Where small inputs and results are stored, sealed: in the state store, the default, or in the job's events. A release that cannot read
+   * them in events fails such jobs, so first all hosts on the log must run one that can.
+   */
+  readonly documents?: Documents.Place
   /** Options of the projection of open jobs. */
   readonly openJobs?: Projection.Options
 }
@@ -51,10 +56,16 @@ const QUEUE_LIMIT = 100_000
 /** Seconds after which a caller who found the queue full may try again. */
 const RETRY_AFTER = 5
 
-const make = Effect.fnUntraced(function* ({ openJobs: projectionOptions, queueLimit = QUEUE_LIMIT, retention, ...options }: JobsOptions) {
+const make = Effect.fnUntraced(function* ({
+  documents: place = "state",
+  openJobs: projectionOptions,
+  queueLimit = QUEUE_LIMIT,
+  retention,
+  ...options
+}: JobsOptions) {
   const ledger = yield* Ledger
   const blobs = Option.getOrUndefined(yield* Effect.serviceOption(BlobStore))
-  const documents = yield* Documents.make
+  const documents = yield* Documents.make(place)
   const files = yield* Files.make("jobFiles")
   const { begin, execute, known, read, refused } = yield* Aggregate.make(Job.Job, options)
   const openJobs = yield* OpenJobs.make(projectionOptions)

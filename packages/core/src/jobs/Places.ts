@@ -13,10 +13,10 @@ export interface Place {
   /** The claim to append with the acceptance. */
   readonly claim: Job.Claim
   /**
-   * Called once with the result of the append, and with the job's input as JSON text. The runner runs the job if it was claimed; otherwise
-   * the place is free again.
+   * Run once, with the result of the append and the job's input as JSON text. The runner runs the job if it was claimed; otherwise the place
+   * is free again. A runner that stops meanwhile hands the job back.
    */
-  readonly settle: (exit: Exit.Exit<Aggregate.Current<Job.Job>, unknown>, input: string) => void
+  readonly settle: (exit: Exit.Exit<Aggregate.Current<Job.Job>, unknown>, input: string) => Effect.Effect<void>
 }
 
 /** Returns a place for the job, if the runner has one. `queue`: the open jobs. */

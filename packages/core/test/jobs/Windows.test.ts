@@ -65,6 +65,7 @@ const results = (to: Shared) =>
 describe("a process that stops at an append", () => {
   for (const arrives of [true, false])
     for (const isApart of [true, false]) {
+      const documents = arrives ? "events" : "state"
       const where = isApart ? "another process runs" : "it runs"
       testing(
         `that ${arrives ? "was" : "was not"} written leaves the jobs that ${where} to a third, which ends them after the lease`,
@@ -74,9 +75,9 @@ describe("a process that stops at an append", () => {
             const to = yield* shared
             const bench = makeBench()
             inSteps(bench)
-            const mortal = yield* mortalHost(to, bench, { name: "mortal", jobs: { runner: !isApart } })
+            const mortal = yield* mortalHost(to, bench, { name: "mortal", jobs: { runner: !isApart, documents } })
             const accountId = yield* mortal.open("acc_1", 10 * UNIT)
-            const runner = isApart ? yield* mortalHost(to, bench, { name: "runner" }) : mortal
+            const runner = isApart ? yield* mortalHost(to, bench, { name: "runner", jobs: { documents } }) : mortal
             const stop = stopping(n + 1, arrives)
             for (const one of new Set([mortal, runner])) yield* one.through((ways) => stop.way({ ...to, ...ways }))
             const call = yield* Effect.forkChild(told(mortal.create(accountId, { key: "key", units: 2 })))
