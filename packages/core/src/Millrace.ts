@@ -89,7 +89,10 @@ export interface MillraceOptions<Op extends Operation.Any> extends ChargeOptions
   readonly registration?: RegistrationOptions
 }
 
-export interface JobOptions extends Pick<JobsOptions, "queueLimit" | "retention">, Pick<UpkeepOptions, "sweepFilesEvery">, RunnerOptions {
+export interface JobOptions
+  extends Pick<JobsOptions, "documents" | "queueLimit" | "retention">,
+    Pick<UpkeepOptions, "sweepFilesEvery">,
+    RunnerOptions {
   /** Whether this process runs jobs: true by default. It accepts them in any case, and other processes on the log may run them. */
   readonly runner?: boolean
 }

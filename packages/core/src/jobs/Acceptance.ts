@@ -15,10 +15,11 @@ const encoderOf = Function.memoize((operation: AnyJob) => Schema.encodeUnknownSy
 
 /** A job that is ready to be accepted: its input is stored. */
 export interface Prepared {
-  /** The reply, to be sent once `accept` has succeeded. */
+  /** The reply, to be sent once the job is accepted. */
   readonly done: Done
-  /** Appends `JobAccepted`. Idempotent. */
-  readonly accept: Effect.Effect<void, Job.JobWasRefused | Aggregate.Failure>
+  readonly command: Job.Accept
+  /** The input as JSON text. */
+  readonly input: string
 }
 
 /** Names no document. No job is accepted with it. */
@@ -41,24 +42,42 @@ export const prepare = <Op extends AnyJob>(
 ): Effect.Effect<Prepared, VaultFailure | OperationFailed | Aggregate.Failure> =>
   Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
-    const accept: Job.Accept = {
+    const text = encoderOf(operation)(input)
+    const command: Job.Accept = {
       accountId,
       operation: operation.key,
       family: operation.family.name,
       requestId,
       reservationId,
       quantity,
-      input: yield* keepInput(jobs, { jobId, accountId }, encoderOf(operation)(input)),
+      input: yield* keepInput(jobs, { jobId, accountId }, text),
       attempts: operation.attempts,
       within: Duration.toMillis(operation.deadline),
       retention: Duration.toMillis(jobs.retention ?? operation.retention)
     }
-    const view = viewer(operation.family)(jobs, jobId, { job: Job.accepted(accept, now), at: now })
-    return {
-      done: yield* encode(operation.key, operation.success, { data: operation.created(view) }),
-      accept: Effect.asVoid(jobs.begin(jobId, Job.accept(accept), { $correlationId: requestId }))
-    }
+    const view = viewer(operation.family)(jobs, jobId, { job: Job.accepted(command, now), at: now })
+    return { done: yield* encode(operation.key, operation.success, { data: operation.created(view) }), command, input: text }
   })
+
+type Append = Effect.Effect<Aggregate.Current<Job.Job>, Job.JobWasRefused | Aggregate.Failure>
+
+/**
+ * Appends `JobAccepted`, and the claim of a runner of this process if it has a place for the job now: that runner then runs it. `retried`
+ * repeats an append that failed, which is idempotent.
+ */
+export const accept = <E>(
+  jobs: Jobs["Service"],
+  jobId: string,
+  { command, input }: Prepared,
+  retried: (append: Append) => Effect.Effect<Aggregate.Current<Job.Job>, E>
+): Effect.Effect<void, E> => {
+  const { accountId, operation, requestId } = command
+  return Effect.flatMap(jobs.places.find({ jobId, accountId, operation }), (place) => {
+    const decide = place === undefined ? Job.accept(command) : Job.acceptAndStart(command, place.claim)
+    const accepted = retried(jobs.begin(jobId, decide, { $correlationId: requestId }))
+    return Effect.asVoid(place === undefined ? accepted : Effect.onExitPrimitive(accepted, (exit) => place.settle(exit, input)))
+  })
+}
 
 type AnswerError = OperationFailed | NotFound | Aggregate.Failure | Projection.ProjectionBehind | Projection.ProjectionStopped
 

@@ -3,22 +3,18 @@
  * but the newest.
  */
 import type { Aggregate, EventStore } from "@millrace/event-sourcing"
-import { Deferred, Effect } from "effect"
+import { Effect, Exit, FiberSet } from "effect"
 import { Vault } from "../vault/Vault.ts"
 import type { AnyJob } from "../work/Operation.ts"
 import type { OperationError } from "../work/OperationError.ts"
 import * as Perform from "../work/Perform.ts"
 import * as AttemptEnd from "./AttemptEnd.ts"
 import * as AttemptWork from "./AttemptWork.ts"
-import { elapsed, keepLease, type LeaseLost } from "./Heartbeat.ts"
+import { elapsed, keepLease, LeaseLost } from "./Heartbeat.ts"
 import * as Job from "./Job.ts"
 import { Jobs } from "./Jobs.ts"
 
-export interface Options {
-  /** The runner's id in the log. */
-  readonly runner: string
-  /** Milliseconds. */
-  readonly lease: number
+export interface Options extends Job.Claim {
   readonly backOff: AttemptEnd.BackOff
 }
 
@@ -28,32 +24,70 @@ export interface AttemptResult {
   readonly position: EventStore.Position | undefined
 }
 
-/** Returns the function that makes attempts. An interrupted attempt hands its job back. */
+/** A job that this runner has claimed. */
+export interface Claimed {
+  readonly jobId: string
+  readonly job: Job.Running
+  /** A time before the claim, from `elapsed`. */
+  readonly startedAt: number
+  /** The job's input as JSON text, where this process has it. */
+  readonly input?: string
+}
+
+/** Returns the functions that make attempts. An interrupted attempt hands its job back. */
 export const make = Effect.fnUntraced(function* ({ backOff, lease, runner }: Options) {
   const jobs = yield* Jobs
   const vault = yield* Vault
   const perform = yield* Perform.make
+  const fork = yield* FiberSet.makeRuntime<never>()
 
-  const worked = Effect.fnUntraced(function* <R>(operation: AnyJob<OperationError, R>, jobId: string, job: Job.Running, startedAt: number) {
-    const lost = yield* Deferred.make<never, LeaseLost>()
-    const work = AttemptWork.work({ jobs, perform }, operation, jobId, job, lost)
-    const heartbeat = keepLease(jobs, jobId, job.attempt, { lease, startedAt })
-    return yield* Effect.raceFirst(work, Effect.raceFirst(heartbeat, Deferred.await(lost)))
-  })
+  /** Works on the job in this fiber, which is interrupted if the attempt loses the job. */
+  const worked = <R>(operation: AnyJob<OperationError, R>, { input, job, jobId, startedAt }: Claimed) =>
+    Effect.withFiber((fiber) => {
+      let isLost = false
+      const lose = () => {
+        isLost = true
+        fiber.interruptUnsafe()
+      }
+      const beats = fork(Effect.catch(keepLease(jobs, jobId, job.attempt, { lease, startedAt }), () => Effect.sync(lose)))
+      const work = AttemptWork.work({ jobs, perform }, operation, { jobId, job, input, lose })
+      return Effect.map(Effect.exit(Effect.interruptible(work)), (exit) => {
+        beats.interruptUnsafe()
+        return isLost ? Exit.fail(new LeaseLost()) : exit
+      })
+    })
 
-  return <R>(operation: AnyJob<OperationError, R>, jobId: string): Effect.Effect<AttemptResult, Aggregate.Failure, R> =>
-    Effect.uninterruptibleMask((restore) =>
+  /** Runs a claimed job. */
+  const run = <R>(operation: AnyJob<OperationError, R>, claimed: Claimed): Effect.Effect<AttemptResult, never, R> =>
+    Effect.uninterruptible(
+      Effect.flatMap(worked(operation, claimed), (exit) =>
+        Effect.map(AttemptEnd.record({ jobs, vault, backOff }, claimed.jobId, claimed.job, exit), (position) => ({
+          claimed: true,
+          position
+        }))
+      )
+    )
+
+  /** Claims a job and runs it. `onClaim` is called with the log position of the claim. */
+  const claim = <R>(
+    operation: AnyJob<OperationError, R>,
+    jobId: string,
+    onClaim: (position: EventStore.Position) => void
+  ): Effect.Effect<AttemptResult, Aggregate.Failure, R> =>
+    Effect.uninterruptible(
       Effect.gen(function* () {
         const startedAt = yield* elapsed
         const claim = yield* jobs.execute(jobId, Job.start({ runner, lease }))
-        const { state: job } = claim
-        if (claim.events.length === 0 || job.status !== "running") {
-          // The claim itself fails a job that is past its deadline or has no attempts left
-          if (claim.events.length > 0) yield* Effect.ignore(jobs.settleBy(jobId, claim))
-          return { claimed: false, position: claim.position }
+        const { events, position, state: job } = claim
+        if (events.length > 0 && job.status === "running") {
+          onClaim(position)
+          return yield* run(operation, { jobId, job, startedAt })
         }
-        const exit = yield* Effect.exit(restore(worked(operation, jobId, job, startedAt)))
-        return { claimed: true, position: yield* AttemptEnd.record({ jobs, vault, backOff }, jobId, job, exit) }
+        // The claim itself fails a job that is past its deadline or has no attempts left
+        if (events.length > 0) yield* Effect.ignore(jobs.settleBy(jobId, claim))
+        return { claimed: false, position }
       })
     )
+
+  return { claim, run }
 })

@@ -44,7 +44,8 @@ export const record = (
   return recorded(needs, jobId, failed(needs, jobId, job, cause))
 }
 
-const handBack = ({ jobs }: Needs, jobId: string, { attempt }: Job.Running): Effect.Effect<undefined> =>
+/** Releases a job that another runner may start at once. If the store does not answer, the lease ends. */
+export const handBack = ({ jobs }: Pick<Needs, "jobs">, jobId: string, { attempt }: Job.Running): Effect.Effect<undefined> =>
   Effect.as(Effect.timeoutOption(Effect.exit(jobs.execute(jobId, Job.release(attempt))), HAND_BACK_WITHIN), undefined)
 
 /** Appends the end of an attempt, with retries, and settles a job that it ends. */

@@ -1,6 +1,6 @@
 /** The work of one attempt: opens the job's input, runs its operation, and records its progress. */
 import type { Aggregate } from "@millrace/event-sourcing"
-import { Deferred, Effect, Predicate, Schedule, Schema, type Stream } from "effect"
+import { Effect, Function, Predicate, Schedule, Schema, type Stream } from "effect"
 import { BlobStore } from "../vault/BlobStore.ts"
 import { ofJob, type VaultFailure } from "../vault/Vault.ts"
 import { inputOf } from "../work/Contract.ts"
@@ -11,7 +11,6 @@ import { called, type Done, type Perform } from "../work/Perform.ts"
 import * as Reason from "../work/Reason.ts"
 import { isTransient } from "../work/Transient.ts"
 import type { Owner } from "./Documents.ts"
-import { LeaseLost } from "./Heartbeat.ts"
 import * as Job from "./Job.ts"
 import type { Jobs } from "./Jobs.ts"
 import { jsonText } from "./JobView.ts"
@@ -29,25 +28,33 @@ export interface Worked {
 /** Retries a store for about ten seconds. */
 export const RETRY_STORE = { schedule: Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("2 seconds")]), times: 8 } as const
 
-/** Runs the attempt's operation. Fails `lost` when the store refuses an event because the attempt is over. */
+export interface Attempt {
+  readonly jobId: string
+  readonly job: Job.Running
+  /** The job's input as JSON text, where this process has it. Otherwise it is opened. */
+  readonly input: string | undefined
+  /** Interrupts the attempt. Called when the store refuses an event because the attempt is over. */
+  readonly lose: () => void
+}
+
+/** Runs the attempt's operation. */
 export const work = <E extends OperationError, R>(
   { jobs, perform }: { readonly jobs: Jobs["Service"]; readonly perform: Perform },
   operation: AnyJob<E, R>,
-  jobId: string,
-  job: Job.Running,
-  lost: Deferred.Deferred<never, LeaseLost>
+  { input: text, job, jobId, lose }: Attempt
 ): Effect.Effect<Worked, E | UpstreamUnavailable | OperationFailed | VaultFailure, R> =>
   Effect.gen(function* () {
     const { accepted, attempt, checkpoint } = job
     const owner = { jobId, accountId: accepted.accountId }
     const { family } = operation
-    const input = yield* opened(jobs, owner, "input", accepted.input, inputOf(operation.route))
+    const readInput = inputReaderOf(operation)
+    const input = yield* text === undefined ? opened(jobs, owner, "input", accepted.input, readInput) : readInput(text)
     const running: RunningJob<unknown> = {
       id: jobId,
       accountId: accepted.accountId,
       attempt,
-      checkpoint: checkpoint === undefined ? undefined : yield* opened(jobs, owner, "checkpoint", checkpoint, family.checkpoint),
-      progress: recorder(jobs, owner, job, family.checkpoint, lost),
+      checkpoint: checkpoint === undefined ? undefined : yield* opened(jobs, owner, "checkpoint", checkpoint, readerOf(family.checkpoint)),
+      progress: recorder(jobs, owner, job, family.checkpoint, lose),
       store: <E, R>(content: Uint8Array | Stream.Stream<Uint8Array, E, R>, { contentType }: { readonly contentType: string }) =>
         stored(jobs, owner, content, contentType)
     }
@@ -64,34 +71,42 @@ export const work = <E extends OperationError, R>(
     return { done, artifacts }
   })
 
-const opened = <A>(
+/** Decodes JSON text. A text that does not fit is a defect, {@link Unreadable}. */
+type Reader = (text: string) => Effect.Effect<unknown>
+
+const readerOf = Function.memoize((schema: Schema.Codec<unknown, unknown>): Reader => {
+  const decode = Schema.decodeUnknownEffect(jsonText(schema))
+  return (text) => Effect.catch(decode(text), (error) => Effect.die(new Unreadable(error.message)))
+})
+
+const inputReaderOf = Function.memoize((operation: AnyJob): Reader => readerOf(inputOf(operation.route)))
+
+const opened = (
   jobs: Jobs["Service"],
   owner: Owner,
   purpose: "input" | "checkpoint",
   document: Job.Document,
-  schema: Schema.Codec<A, unknown>
-): Effect.Effect<A, VaultFailure> =>
-  Effect.flatMap(jobs.documents.open(owner, purpose, document), (text) =>
-    Effect.catch(Schema.decodeUnknownEffect(jsonText(schema))(text), (error) => Effect.die(new Unreadable(error.message)))
-  )
+  read: Reader
+): Effect.Effect<unknown, VaultFailure> => Effect.flatMap(jobs.documents.open(owner, purpose, document), read)
+
+const encoderOf = Function.memoize((schema: Schema.Codec<unknown, unknown>) => Schema.encodeSync(jsonText(schema)))
 
 /**
  * Records progress durably. It removes the checkpoint before the last one, but not the last: a reader may be about to open it. Once the
- * attempt is over, it fails `lost` and never returns.
+ * attempt is over, it calls `lose` and never returns.
  */
 const recorder = <Checkpoint>(
   jobs: Jobs["Service"],
   owner: Owner,
   { attempt, checkpoint: reached }: Job.Running,
   schema: Schema.Codec<Checkpoint, unknown>,
-  lost: Deferred.Deferred<never, LeaseLost>
+  lose: () => void
 ) => {
-  const encode = Schema.encodeSync(jsonText(schema))
   let older: Job.Document | undefined
   let last = reached
   return Effect.fnUntraced(
     function* (percent: number, checkpoint?: Checkpoint) {
-      const document = checkpoint === undefined ? undefined : yield* jobs.documents.keep(owner, "checkpoint", encode(checkpoint))
+      const document = checkpoint === undefined ? undefined : yield* jobs.documents.keep(owner, "checkpoint", encoderOf(schema)(checkpoint))
       yield* jobs.execute(owner.jobId, Job.progress(attempt, percent, document))
       if (document === undefined) return
       if (older !== undefined) yield* Effect.ignore(jobs.documents.drop(owner, older))
@@ -99,7 +114,7 @@ const recorder = <Checkpoint>(
       last = document
     },
     Effect.retry({ while: isTransient, ...RETRY_STORE }),
-    Effect.catchTag("AttemptOver", () => Effect.andThen(Deferred.fail(lost, new LeaseLost()), Effect.never)),
+    Effect.catchTag("AttemptOver", () => Effect.andThen(Effect.sync(lose), Effect.never)),
     Effect.mapError((error: Aggregate.Failure | VaultFailure) => unavailable("jobs", error))
   )
 }

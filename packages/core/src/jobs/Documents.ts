@@ -1,6 +1,7 @@
 /**
- * The input, checkpoints, result and failure details of jobs, sealed under the job's own key, in the state store. A document is named by
- * the hash of its stored bytes, so none is overwritten: the job's events name the current one.
+ * The input, checkpoints, result and failure details of jobs, sealed under the job's own key. They are in the state store, or small ones in
+ * the job's events. A document in the state store is named by the hash of its stored bytes, so none is overwritten: the job's events name
+ * the current one.
  */
 import { hash } from "node:crypto"
 import { StateStore } from "@millrace/event-sourcing"
@@ -16,6 +17,11 @@ export interface Owner {
   readonly accountId: string
 }
 
+interface Stored {
+  readonly document: Document
+  readonly changes: ReadonlyArray<StateStore.Change>
+}
+
 const SPACE = "jobs"
 const PAGE = 100
 /** The most pages to remove of one job. A job has about three documents at a time. */
@@ -24,9 +30,16 @@ const PAGES = 100
 const purposeOf = (purpose: Purpose): string => `job-${purpose}`
 const keyOf = ({ jobId }: Owner, { hash }: Document): string => `${jobId}/${hash}`
 
-export type Documents = Effect.Success<typeof make>
+/** Where small documents are stored. */
+export type Place = "state" | "events"
 
-export const make = Effect.gen(function* () {
+/** The longest sealed text that is stored in an event, in characters. */
+const IN_EVENT = 2_000
+
+export type Documents = Effect.Success<ReturnType<typeof make>>
+
+/** `place`: where small inputs, results and failure details are stored. They are read from both. */
+export const make = Effect.fnUntraced(function* (place: Place) {
   const vault = yield* Vault
   const states = yield* StateStore.StateStore
   // A write without an expected version cannot conflict
@@ -34,44 +47,43 @@ export const make = Effect.gen(function* () {
     Effect.asVoid(Effect.catchTag(states.write(changes), "StateConflict", Effect.die))
   const subjectOf = ({ accountId, jobId }: Owner) => ofJob(jobId, accountId)
 
-  const documentOf = (sealed: string): Document => ({ size: sealed.length, hash: hash("sha256", sealed, "base64url") })
-  const put = (owner: Owner, sealed: string): StateStore.Change => ({
-    _tag: "put",
-    space: SPACE,
-    key: keyOf(owner, documentOf(sealed)),
-    value: Buffer.from(sealed)
-  })
+  /** The document, and the write that stores it unless its event does. A checkpoint is removed before its job ends, so no event stores it. */
+  const storedAs = (owner: Owner, purpose: Purpose, sealed: string): Stored => {
+    const named = { size: sealed.length, hash: hash("sha256", sealed, "base64url") }
+    return place === "events" && purpose !== "checkpoint" && sealed.length <= IN_EVENT
+      ? { document: { ...named, sealed }, changes: [] }
+      : { document: named, changes: [{ _tag: "put", space: SPACE, key: keyOf(owner, named), value: Buffer.from(sealed) }] }
+  }
+
+  /** The sealed text in the state store; empty if it does not exist. */
+  const find = (owner: Owner, document: Document) =>
+    Effect.map(states.get(SPACE, keyOf(owner, document)), (entry) =>
+      entry === undefined ? "" : Buffer.from(entry.value).toString("latin1")
+    )
 
   return {
-    /** Seals and stores a text. */
+    /** Seals and stores a text. One that its event stores is there once the event is. */
     keep: Effect.fnUntraced(function* (owner: Owner, purpose: Purpose, text: string) {
-      const sealed = yield* vault.seal(subjectOf(owner), purposeOf(purpose), text)
-      yield* write([put(owner, sealed)])
-      return documentOf(sealed)
+      const { changes, document } = storedAs(owner, purpose, yield* vault.seal(subjectOf(owner), purposeOf(purpose), text))
+      if (Array.isReadonlyArrayNonEmpty(changes)) yield* write(changes)
+      return document
     }),
-    /** Seals and stores the first text of a job, in one write with the job's key. */
+    /** As `keep`, for the first text of a job, in one write with the job's key. */
     keepFirst: (owner: Owner, purpose: Purpose, text: string) =>
-      Effect.suspend(() => {
-        let document: Document | undefined
-        const stored = vault.sealFirst(subjectOf(owner), purposeOf(purpose), text, (sealed) => {
-          document = documentOf(sealed)
-          return put(owner, sealed)
-        })
-        return Effect.flatMap(stored, () =>
-          document === undefined ? Effect.die(new Error("Nothing was sealed")) : Effect.succeed(document)
-        )
-      }),
+      Effect.map(
+        vault.sealFirst(subjectOf(owner), purposeOf(purpose), text, (sealed) => storedAs(owner, purpose, sealed).changes),
+        (sealed) => storedAs(owner, purpose, sealed).document
+      ),
     /** Reads a document. `Tampered` also if it does not exist. */
     open: Effect.fnUntraced(function* (owner: Owner, purpose: Purpose, document: Document) {
-      const stored = states.get(SPACE, keyOf(owner, document))
+      const stored = document.sealed === undefined ? find(owner, document) : Effect.succeed(document.sealed)
       // Also looks for the key of a missing document, so that a destroyed job fails with `SubjectDestroyed`
-      const [entry, openText] = yield* Effect.all([stored, vault.opener(subjectOf(owner))], { concurrency: 2 })
-      const sealed = entry === undefined ? "" : Buffer.from(entry.value).toString("latin1")
+      const [sealed, openText] = yield* Effect.all([stored, vault.opener(subjectOf(owner))], { concurrency: 2 })
       const text = yield* openText(purposeOf(purpose), sealed)
       if (hash("sha256", sealed, "base64url") === document.hash) return text
       return yield* new Tampered({ subject: owner.jobId, purpose: purposeOf(purpose) })
     }),
-    /** Removes a document that no event names as current. */
+    /** Removes a document of the state store that no event names as current. */
     drop: (owner: Owner, document: Document) => write([{ _tag: "remove", space: SPACE, key: keyOf(owner, document) }]),
     /** Destroys the job's key, which makes its documents and artifacts unreadable, then removes its documents. */
     destroy: Effect.fnUntraced(function* (owner: Owner) {

@@ -14,6 +14,9 @@ export class LeaseLost extends Schema.TaggedError<LeaseLost>()("LeaseLost", {}) 
 /** Milliseconds of the monotonic clock. */
 export const elapsed = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos) / 1e6)
 
+/** As {@link elapsed}, outside of an effect. */
+export const elapsedBy = (clock: Clock.Clock): number => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
+
 /**
  * Extends the lease after each third of it. Fails when two thirds have passed without an extension, so the work stops before another runner
  * may claim the job. `lease` in milliseconds, `startedAt` from {@link elapsed}.

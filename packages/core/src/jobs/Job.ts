@@ -14,8 +14,11 @@ export { Artifact, JobFailure as Failure } from "../work/JobOperation.ts"
 
 // events
 
-/** A sealed text outside the log: the size in bytes and the SHA-256, base64url, of its stored bytes. */
-export const Document = Schema.Struct({ size: Schema.Int, hash: Schema.String })
+/**
+ * A sealed text: the size in bytes and the SHA-256, base64url, of its stored bytes. It is stored outside the log, or as `sealed` in the event
+ * itself.
+ */
+export const Document = Schema.Struct({ size: Schema.Int, hash: Schema.String, sealed: Schema.optionalKey(Schema.String) })
 export type Document = typeof Document.Type
 
 export const JobEvent = Schema.TaggedUnion({
@@ -228,6 +231,20 @@ export const accepted = ({ within, ...accept }: Accept, now: Timestamp): Queued 
   return job
 }
 
+/** A runner's claim of a job. `lease` in milliseconds. */
+export interface Claim {
+  readonly runner: string
+  readonly lease: number
+}
+
+/** Accepts a job and claims it. A job that was accepted before is not claimed. */
+export const acceptAndStart =
+  (command: Accept, claim: Claim) =>
+  (job: Job, now: Timestamp): Decided<JobWasRefused> =>
+    Result.flatMap(accept(command)(job, now), (events) =>
+      events.length === 0 ? NOTHING : Result.map(start(claim)(accepted(command, now), now), (started) => [...events, ...started])
+    )
+
 /** Refuses a job that was not accepted. A job that was accepted stays. */
 export const refuse =
   (accountId: string, reservationId: string) =>
@@ -239,7 +256,7 @@ export const refuse =
  * ended. Fails a job that has no attempts left or is past its deadline.
  */
 export const start =
-  ({ runner, lease }: { readonly runner: string; readonly lease: number }) =>
+  ({ runner, lease }: Claim) =>
   (job: Job, now: Timestamp): Decided => {
     if (!isOpen(job)) return NOTHING
     if (now >= job.accepted.deadline) return one(failed(job, "TooLate", true, now))

@@ -22,6 +22,9 @@ export const Entry = Schema.Struct({
 })
 export type Entry = typeof Entry.Type
 
+/** A job that a runner takes, or is about to. */
+export type Candidate = Pick<Entry, "jobId" | "accountId" | "operation">
+
 /** How many jobs may run at once at all runners. Jobs that another runner started a moment ago may not be counted yet. */
 export type ConcurrencyLimits = Pick<JobLimits, "atOnce" | "atOnceOfAccount">
 
@@ -31,7 +34,9 @@ export interface Request {
   /** The limits of an operation; undefined if this runner does not run it. */
   readonly limits: (operation: string) => ConcurrencyLimits | undefined
   /** Jobs that this runner has taken, including those whose events the queue does not have yet. */
-  readonly taken: { readonly has: (jobId: string) => boolean } & Iterable<string>
+  readonly taken: { readonly has: (jobId: string) => boolean }
+  /** Taken jobs that the queue does not show as running yet. They count for the limits. */
+  readonly starting: Iterable<Candidate>
   /** Pick among this many of an account's oldest jobs, with `pick`, so that runners do not all choose the same job. */
   readonly among?: number
   readonly pick?: (choices: number) => number
@@ -126,10 +131,10 @@ export class JobQueue {
   /** The next job to start. Its account then waits for a turn of the others. Undefined if no job may start now. */
   next(request: Request): Entry | undefined {
     this.#ripen(request.now)
-    const taken = this.#countTaken(request.taken)
+    const starting = count(request.starting)
     for (const [operation, lane] of this.#lanes) {
       const limits = request.limits(operation)
-      const accountId = limits && nextAccount(lane, limits, taken.get(operation) ?? NONE_TAKEN)
+      const accountId = limits && nextAccount(lane, limits, starting.get(operation) ?? NONE, request)
       const entry = accountId === undefined ? undefined : this.#jobs.get(chooseJob(lane.ready.get(accountId), request) ?? "")
       if (entry === undefined) continue
       lane.serve(entry.accountId)
@@ -138,6 +143,19 @@ export class JobQueue {
       return entry
     }
     return undefined
+  }
+
+  /**
+   * Whether a job that is not in the queue yet may start at once: its limits allow it, and no job waits that the runner could take. So it
+   * overtakes none.
+   */
+  mayStartAtOnce({ accountId, operation }: Candidate, request: Request): boolean {
+    const limits = request.limits(operation)
+    this.#ripen(request.now)
+    for (const [waiting, lane] of this.#lanes)
+      if (request.limits(waiting) !== undefined) for (const jobs of lane.ready.values()) if (hasUntaken(jobs, request)) return false
+    const starting = count(request.starting).get(operation) ?? NONE
+    return limits !== undefined && isWithin(limits, this.#lane(operation), starting, accountId)
   }
 
   /** When the next job becomes ready, milliseconds since 1970; infinity if none will. */
@@ -167,37 +185,43 @@ export class JobQueue {
       lane.enter(entry)
     }
   }
-
-  /** Counts taken jobs that the queue still has as ready, by operation. */
-  #countTaken(taken: Iterable<string>): ReadonlyMap<string, Taken> {
-    const counts = new Map<string, { inAll: number; readonly of: Map<string, number> }>()
-    for (const jobId of taken) {
-      const entry = this.#jobs.get(jobId)
-      if (entry === undefined || !this.#isReady(entry)) continue
-      const { accountId, operation } = entry
-      const count = counts.get(operation) ?? { inAll: 0, of: new Map<string, number>() }
-      count.inAll++
-      count.of.set(accountId, (count.of.get(accountId) ?? 0) + 1)
-      counts.set(operation, count)
-    }
-    return counts
-  }
 }
 
-/** Taken jobs of an operation, in all and by account. */
-interface Taken {
+/** Jobs of an operation, in all and by account. */
+interface Count {
   readonly inAll: number
   readonly of: ReadonlyMap<string, number>
 }
 
-const NONE_TAKEN: Taken = { inAll: 0, of: new Map() }
+const NONE: Count = { inAll: 0, of: new Map() }
+
+/** Counts jobs by operation. */
+const count = (jobs: Iterable<Candidate>): ReadonlyMap<string, Count> => {
+  const counts = new Map<string, { inAll: number; readonly of: Map<string, number> }>()
+  for (const { accountId, operation } of jobs) {
+    const count = counts.get(operation) ?? { inAll: 0, of: new Map<string, number>() }
+    count.inAll++
+    count.of.set(accountId, (count.of.get(accountId) ?? 0) + 1)
+    counts.set(operation, count)
+  }
+  return counts
+}
+
+/** Whether the limits allow one more job of this account. */
+const isWithin = ({ atOnce, atOnceOfAccount }: ConcurrencyLimits, lane: Lane, starting: Count, accountId: string): boolean =>
+  lane.runningInAll + starting.inAll < atOnce && (lane.running.get(accountId) ?? 0) + (starting.of.get(accountId) ?? 0) < atOnceOfAccount
+
+const hasUntaken = (jobs: Iterable<string>, { taken }: Pick<Request, "taken">): boolean => {
+  for (const jobId of jobs) if (!taken.has(jobId)) return true
+  return false
+}
 
 /** The account whose turn it is; undefined if the limits allow no job or none is ready. */
-const nextAccount = (lane: Lane, limits: ConcurrencyLimits, taken: Taken): string | undefined => {
-  if (lane.runningInAll + taken.inAll >= limits.atOnce) return undefined
+const nextAccount = (lane: Lane, limits: ConcurrencyLimits, starting: Count, request: Request): string | undefined => {
+  if (lane.runningInAll + starting.inAll >= limits.atOnce) return undefined
   return turn(lane, (accountId) => {
-    const ours = taken.of.get(accountId) ?? 0
-    return (lane.running.get(accountId) ?? 0) + ours < limits.atOnceOfAccount && ours < (lane.ready.get(accountId)?.size ?? 0)
+    const ready = lane.ready.get(accountId)
+    return ready !== undefined && isWithin(limits, lane, starting, accountId) && hasUntaken(ready, request)
   })
 }
 

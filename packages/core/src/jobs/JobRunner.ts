@@ -2,16 +2,22 @@
  * Runs jobs: picks open jobs in turns between accounts, claims each by an append at an exact revision, and extends its lease while it
  * works. Any number of runners may share a log. When a runner dies, others claim its jobs once the leases have expired. A runner that
  * cannot extend a lease stops that job before the lease expires. A runner that is stopped finishes its jobs or hands them back.
+ *
+ * While no job waits, a job that its process accepts is claimed in the append that accepts it (see `Places.ts`).
  */
 import { Following } from "@millrace/event-sourcing"
-import { Clock, Context, Duration, Effect, Exit, FiberMap, FiberSet, Latch, Layer, Random } from "effect"
+import { Clock, Context, Duration, Effect, Exit, type Fiber, FiberSet, Layer, Random } from "effect"
 import { newRunnerId } from "../Ids.ts"
 import type { Vault } from "../vault/Vault.ts"
 import type { CircuitBreaker } from "../work/CircuitBreaker.ts"
 import type * as Operation from "../work/Operation.ts"
 import * as Attempt from "./Attempt.ts"
-import type { JobQueue } from "./JobQueue.ts"
+import * as AttemptEnd from "./AttemptEnd.ts"
+import { elapsedBy } from "./Heartbeat.ts"
+import type { Candidate, JobQueue, Request } from "./JobQueue.ts"
 import { Jobs } from "./Jobs.ts"
+import type { Offer, Place } from "./Places.ts"
+import { Shift } from "./Shift.ts"
 
 export interface RunnerOptions {
   /** The most jobs that this runner runs at once: 16 by default. */
@@ -35,76 +41,34 @@ export interface RunnerStatus {
 
 const BACK_OFF = { first: "1 second", longest: "1 minute" } as const
 
-/** When runners compete for jobs, each picks at random among at most this many of an account's oldest. */
-const MAX_SPREAD = 64
 const NOT_CLAIMED: Attempt.AttemptResult = { claimed: false, position: undefined }
 /** By then the projection has the end of an attempt whose position is unknown. */
 const FORGET_AFTER = "1 second"
 
-/** The jobs that this runner has taken, and the signals that it waits for. */
-class Shift {
-  /** Taken jobs, until the projection shows the outcome of the attempt. */
-  readonly taken = new Set<string>()
-  /** Attempts that run. */
-  busy = 0
-  /** The number of an account's oldest jobs to pick from. */
-  spread = 1
-  trouble: Following.Retrying | undefined
-  /** Open while no attempt runs. */
-  readonly idle = Latch.makeUnsafe(true)
-  /** Open when there may be a job to take. */
-  readonly woken = Latch.makeUnsafe(false)
-
-  take(jobId: string): void {
-    this.taken.add(jobId)
-    this.busy++
-    this.idle.closeUnsafe()
-  }
-
-  /** Ends an attempt. A claim lost to another runner widens the next picks. */
-  end({ claimed }: Attempt.AttemptResult): void {
-    this.busy--
-    if (this.busy === 0) this.idle.openUnsafe()
-    this.spread = claimed ? Math.max(1, this.spread * 0.9) : Math.min(MAX_SPREAD, this.spread * 2)
-    this.woken.openUnsafe()
-  }
-
-  /** Drops a job once the projection shows the outcome of its attempt. */
-  forget(jobId: string): void {
-    this.taken.delete(jobId)
-    this.woken.openUnsafe()
-  }
-}
+/** Starts a fiber that has the services of all operations of the runner. */
+type Fork = (effect: Effect.Effect<unknown, unknown, unknown>) => Fiber.Fiber<unknown, unknown>
 
 /** Resolves the services of a runner. Attempts that run end with the scope. */
 const open = Effect.fnUntraced(function* <Op extends Operation.Any>(
   operations: ReadonlyArray<Op>,
   { backOff = BACK_OFF, concurrency = 16, lease = "30 seconds" }: RunnerOptions
 ) {
-  const services = yield* Effect.context<Operation.Services<Op>>()
-  const id = yield* newRunnerId
-  const attempt = yield* Attempt.make({
-    runner: id,
-    lease: Duration.toMillis(lease),
+  const claim = { runner: yield* newRunnerId, lease: Duration.toMillis(lease) }
+  const attempts = yield* Attempt.make({
+    ...claim,
     backOff: { first: Duration.toMillis(backOff.first), longest: Duration.toMillis(backOff.longest) }
   })
   const all: ReadonlyArray<Operation.Any> = operations
   return {
-    id,
+    claim,
     concurrency,
+    attempts,
     jobs: yield* Jobs,
     clock: yield* Clock.Clock,
     /** The operations that are jobs. */
     byKey: new Map(all.flatMap((operation) => (operation._tag === "Job" ? [[operation.key, operation] as const] : []))),
     shift: new Shift(),
-    running: yield* FiberMap.make<string, Attempt.AttemptResult>(),
-    fork: yield* FiberSet.makeRuntime<never>(),
-    attempt: (operation: Operation.AnyJob, jobId: string) =>
-      attempt<Operation.Services<Op>>(operation, jobId).pipe(
-        Effect.catch((error) => Effect.as(Effect.logWarning("A job could not be claimed", { jobId }, error), NOT_CLAIMED)),
-        Effect.catchDefect((defect) => Effect.as(Effect.logError(`Job ${jobId}:`, defect), NOT_CLAIMED)),
-        Effect.provideContext(services)
-      )
+    fork: (yield* FiberSet.makeRuntime<Operation.Services<Op>>()) as Fork
   }
 })
 
@@ -119,60 +83,101 @@ const lookForJobs = Effect.fnUntraced(function* (runner: Runner) {
   shift.woken.closeUnsafe()
   const drawn = yield* Random.next
   const { position, state } = yield* jobs.openJobs.read()
-  const now = clock.currentTimeMillisUnsafe()
-  const wait = yield* Effect.uninterruptible(takeJobs(runner, state, now, drawn))
+  shift.see(state, position)
+  const wait = takeJobs(runner, state, clock.currentTimeMillisUnsafe(), drawn)
   shift.trouble = undefined
   const changed = Effect.raceFirst(jobs.openJobs.past(position), shift.woken.await)
   yield* Number.isFinite(wait) ? Effect.raceFirst(changed, Effect.sleep(Math.max(1, Math.ceil(wait)))) : changed
 })
 
 /** Starts as many jobs as there is room for, and stops those that are over. Returns the milliseconds until the next one may start. */
-const takeJobs = Effect.fnUntraced(function* (runner: Runner, queue: JobQueue, now: number, drawn: number) {
-  const { fork, running } = runner
+const takeJobs = (runner: Runner, queue: JobQueue, now: number, drawn: number): number => {
+  const { attempts, claim, shift } = runner
   const chosen = choose(runner, queue, now, drawn)
-  const over = overIn(runner, queue)
+  const lost = shift.lost(queue, claim.runner)
   const wait = queue.nextTime(now) - now
-  // The projection changes the queue in place, so it must not be read after the first yield
-  for (const { job, jobId } of chosen) {
-    const fiber = yield* FiberMap.run(running, jobId, runner.attempt(job, jobId))
-    fiber.addObserver((exit) => ended(runner, jobId, Exit.isSuccess(exit) ? exit.value : NOT_CLAIMED))
-  }
-  for (const jobId of over) fork(FiberMap.remove(running, jobId))
+  // The projection changes the queue in place: it is not read below, where attempts begin
+  for (const { jobId, operation } of chosen)
+    begin(
+      runner,
+      jobId,
+      attempts
+        .claim(operation, jobId, (position) => shift.claimed(jobId, position))
+        .pipe(Effect.catch((error) => Effect.as(Effect.logWarning("A job could not be claimed", { jobId }, error), NOT_CLAIMED)))
+    )
+  for (const fiber of lost) fiber.interruptUnsafe()
   return wait
+}
+
+const requestOf = ({ byKey, shift }: Runner, now: number): Request => ({
+  now,
+  limits: (operation) => byKey.get(operation)?.limits,
+  taken: shift.taken,
+  starting: shift.starting
 })
 
-const choose = ({ byKey, concurrency, shift }: Runner, queue: JobQueue, now: number, drawn: number) => {
-  const limits = (operation: string) => byKey.get(operation)?.limits
+const choose = (runner: Runner, queue: JobQueue, now: number, drawn: number) => {
+  const { byKey, concurrency, shift } = runner
   const pick = (choices: number) => Math.floor(drawn * choices)
-  const request = { now, limits, taken: shift.taken, among: Math.floor(shift.spread), pick }
-  const chosen: Array<{ readonly jobId: string; readonly job: Operation.AnyJob }> = []
+  const request = { ...requestOf(runner, now), among: Math.floor(shift.spread), pick }
+  const chosen: Array<{ readonly jobId: string; readonly operation: Operation.AnyJob }> = []
   while (shift.busy < concurrency) {
     const entry = queue.next(request)
-    const job = entry && byKey.get(entry.operation)
-    if (entry === undefined || job === undefined) break
-    shift.take(entry.jobId)
-    chosen.push({ jobId: entry.jobId, job })
+    const operation = entry && byKey.get(entry.operation)
+    if (entry === undefined || operation === undefined) break
+    shift.take(entry)
+    chosen.push({ jobId: entry.jobId, operation })
   }
   return chosen
 }
 
-/** Jobs that this runner runs, though they have ended or another runner has them. */
-const overIn = ({ id, running }: Runner, queue: JobQueue): ReadonlyArray<string> =>
-  Array.from(running, ([jobId]) => jobId).filter((jobId) => {
-    const entry = queue.get(jobId)
-    return entry === undefined || (entry.runner !== null && entry.runner !== id)
-  })
-
-const ended = ({ fork, jobs, shift }: Runner, jobId: string, result: Attempt.AttemptResult): void => {
-  shift.end(result)
-  const { position } = result
-  const shown = position === undefined ? Effect.sleep(FORGET_AFTER) : Effect.exit(jobs.openJobs.read({ atLeast: position }))
-  fork(
-    Effect.andThen(
-      shown,
-      Effect.sync(() => shift.forget(jobId))
-    )
+/** Runs an attempt at a taken job. */
+const begin = ({ fork, shift }: Runner, jobId: string, attempt: Effect.Effect<Attempt.AttemptResult, never, unknown>): void => {
+  const safe = Effect.catchDefect(attempt, (defect) => Effect.as(Effect.logError(`Job ${jobId}:`, defect), NOT_CLAIMED))
+  let result = NOT_CLAIMED
+  const fiber = fork(
+    Effect.map(safe, (made) => {
+      result = made
+    })
   )
+  const forget = Effect.sync(() => shift.forget(jobId))
+  shift.running.set(jobId, fiber)
+  fiber.addObserver(() => {
+    shift.end(jobId, result)
+    if (result.position === undefined) fork(Effect.delay(forget, FORGET_AFTER))
+  })
+}
+
+/** Offers places to jobs that this process accepts, while the runner is free and no job waits. */
+const offerOf =
+  (runner: Runner): Offer =>
+  (queue, job) => {
+    const { byKey, clock, concurrency, shift } = runner
+    const operation = byKey.get(job.operation)
+    if (operation === undefined || shift.isClosing || shift.busy >= concurrency) return undefined
+    if (!queue.mayStartAtOnce(job, requestOf(runner, clock.currentTimeMillisUnsafe()))) return undefined
+    shift.take(job)
+    return placeOf(runner, job, operation, elapsedBy(clock))
+  }
+
+const placeOf = (runner: Runner, { jobId }: Candidate, operation: Operation.AnyJob, startedAt: number): Place => {
+  const { attempts, claim, jobs, shift } = runner
+  const free = Effect.sync(() => {
+    shift.leave(jobId)
+    shift.forget(jobId)
+  })
+  return {
+    claim,
+    settle: (exit, input) =>
+      Effect.suspend(() => {
+        const job = Exit.isSuccess(exit) ? exit.value.state : undefined
+        if (Exit.isFailure(exit) || job?.status !== "running" || job.runner !== claim.runner) return free
+        if (shift.isClosing) return Effect.andThen(AttemptEnd.handBack({ jobs }, jobId, job), free)
+        shift.claimed(jobId, exit.value.position)
+        begin(runner, jobId, attempts.run(operation, { jobId, job, startedAt, input }))
+        return Effect.void
+      })
+  }
 }
 
 export class JobRunner extends Context.Service<JobRunner, { readonly status: Effect.Effect<RunnerStatus> }>()(
@@ -187,13 +192,17 @@ export class JobRunner extends Context.Service<JobRunner, { readonly status: Eff
       this,
       Effect.gen(function* () {
         const runner = yield* open(operations, options)
-        const { id, running, shift } = runner
-        yield* Effect.addFinalizer(() => Effect.timeoutOption(shift.idle.await, options.drain ?? "10 seconds"))
+        const { claim, jobs, shift } = runner
+        yield* Effect.addFinalizer(() => {
+          shift.isClosing = true
+          return Effect.timeoutOption(shift.idle.await, options.drain ?? "10 seconds")
+        })
         const setTrouble = (trouble: Following.Retrying | undefined) => {
           shift.trouble = trouble
         }
         yield* Effect.forkScoped(Following.retryForever(Effect.forever(lookForJobs(runner)), setTrouble))
-        return { status: Effect.sync(() => ({ id, running: Array.from(running, ([jobId]) => jobId), trouble: shift.trouble })) }
+        yield* jobs.places.offer(offerOf(runner))
+        return { status: Effect.sync(() => ({ id: claim.runner, running: [...shift.running.keys()], trouble: shift.trouble })) }
       })
     )
 }

@@ -1,5 +1,5 @@
 /** Builds the view of a job for its owner. Sealed documents are opened only when they are read. */
-import { Effect, Schema } from "effect"
+import { Effect, Function, Schema } from "effect"
 import { Details, type JobFamily, type JobView, type ReadError } from "../work/JobOperation.ts"
 import { NotFound, UpstreamUnavailable } from "../work/OperationError.ts"
 import type { Purpose } from "./Documents.ts"
@@ -26,11 +26,15 @@ export const jsonText = <A>(schema: Schema.Codec<A, unknown>): Schema.Codec<A, s
 
 const decodeDetails = Schema.decodeUnknownEffect(jsonText(Details))
 
+type Viewer<A, Checkpoint> = (jobs: Jobs["Service"], jobId: string, job: Readable) => JobView<A, Checkpoint>
+
 /** Returns the function that builds views of a family's jobs. */
-export const viewer = <A, Checkpoint>(family: JobFamily<A, Checkpoint>) => {
+export const viewer = <A, Checkpoint>(family: JobFamily<A, Checkpoint>) => viewerOf(family) as Viewer<A, Checkpoint>
+
+const viewerOf = Function.memoize((family: JobFamily<unknown, unknown>): Viewer<unknown, unknown> => {
   const decodeResult = Schema.decodeUnknownEffect(jsonText(family.result))
   const decodeCheckpoint = Schema.decodeUnknownEffect(jsonText(family.checkpoint))
-  return (jobs: Jobs["Service"], jobId: string, { job }: Readable): JobView<A, Checkpoint> => {
+  return (jobs, jobId, { job }) => {
     const owner = { jobId, accountId: job.accepted.accountId }
     const opened = <T>(
       purpose: Purpose,
@@ -55,4 +59,4 @@ export const viewer = <A, Checkpoint>(family: JobFamily<A, Checkpoint>) => {
       details: opened("details", job.status === "failed" ? job.details : undefined, decodeDetails)
     }
   }
-}
+})

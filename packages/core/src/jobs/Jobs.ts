@@ -16,6 +16,7 @@ import * as Files from "./Files.ts"
 import * as Job from "./Job.ts"
 import type { JobQueue } from "./JobQueue.ts"
 import * as OpenJobs from "./OpenJobs.ts"
+import * as Places from "./Places.ts"
 import * as Settlement from "./Settlement.ts"
 
 export interface JobsOptions extends Omit<Aggregate.Options<Job.Job>, "snapshots" | "queueLimit"> {
@@ -23,6 +24,11 @@ export interface JobsOptions extends Omit<Aggregate.Options<Job.Job>, "snapshots
   readonly queueLimit?: number
   /** How long results are kept after a job's end. Overrides the operations' settings. */
   readonly retention?: Duration.Input
+  /**
+   * Where small inputs and results are stored, sealed: in the state store, the default, or in the job's events. A release that cannot read
+   * them in events fails such jobs, so first all hosts on the log must run one that can.
+   */
+  readonly documents?: Documents.Place
   /** Options of the projection of open jobs. */
   readonly openJobs?: Projection.Options
 }
@@ -50,14 +56,21 @@ const QUEUE_LIMIT = 100_000
 /** Seconds after which a caller who found the queue full may try again. */
 const RETRY_AFTER = 5
 
-const make = Effect.fnUntraced(function* ({ openJobs: projectionOptions, queueLimit = QUEUE_LIMIT, retention, ...options }: JobsOptions) {
+const make = Effect.fnUntraced(function* ({
+  documents: place = "state",
+  openJobs: projectionOptions,
+  queueLimit = QUEUE_LIMIT,
+  retention,
+  ...options
+}: JobsOptions) {
   const ledger = yield* Ledger
   const blobs = Option.getOrUndefined(yield* Effect.serviceOption(BlobStore))
-  const documents = yield* Documents.make
+  const documents = yield* Documents.make(place)
   const files = yield* Files.make("jobFiles")
   const { begin, execute, known, read, refused } = yield* Aggregate.make(Job.Job, options)
   const openJobs = yield* OpenJobs.make(projectionOptions)
   const waiters = EndWaiters.make(openJobs)
+  const places = Places.make(openJobs)
   yield* Effect.forkScoped(Following.retryForever(waiters.watch, () => {}))
 
   const { settle, settleBy, settleOpen, whileEnding } = Settlement.make(ledger, { known, read })
@@ -117,6 +130,8 @@ const make = Effect.fnUntraced(function* ({ openJobs: projectionOptions, queueLi
     refused,
     /** The projection of open jobs. */
     openJobs,
+    /** Places for jobs that this process accepts. */
+    places,
     documents,
     files,
     /** The host's retention of results, if it overrides the operations' settings. */

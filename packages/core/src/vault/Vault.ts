@@ -5,7 +5,7 @@
  */
 import { createHmac, hkdfSync, timingSafeEqual } from "node:crypto"
 import { StateStore } from "@millrace/event-sourcing"
-import { Context, Effect, Layer, Option, Redacted, Schema } from "effect"
+import { Array, Context, Effect, Layer, Option, Redacted, Schema } from "effect"
 import { memoised } from "../Memoised.ts"
 import * as Aead from "./Aead.ts"
 import { MasterKey } from "./MasterKey.ts"
@@ -58,15 +58,16 @@ export class Vault extends Context.Service<
     /** Seals several texts as `seal` does, with one look for the key. For use at once: the key may be destroyed later. */
     readonly sealer: (subject: Subject) => Effect.Effect<(purpose: string, plaintext: string | Uint8Array) => string, VaultFailure>
     /**
-     * Seals a text of a subject that probably has no key yet, and writes it in one write with the new key. `change`: the write of the sealed
-     * text. If the subject has a key, the text is sealed under that and written by itself.
+     * Seals a text of a subject that probably has no key yet, and writes it in one write with the new key. `changes`: the write of the sealed
+     * text; none if it is stored elsewhere. If the subject has a key, the text is sealed under that and written by itself. Returns the sealed
+     * text.
      */
     readonly sealFirst: (
       subject: Subject,
       purpose: string,
       plaintext: string,
-      change: (sealed: string) => StateStore.Change
-    ) => Effect.Effect<void, VaultFailure>
+      changes: (sealed: string) => ReadonlyArray<StateStore.Change>
+    ) => Effect.Effect<string, VaultFailure>
     readonly open: (subject: Subject, purpose: string, sealed: string) => Effect.Effect<string, VaultFailure>
     /** Opens texts as `open` does, with one look for the key. For use at once: the key may be destroyed later. */
     readonly opener: (subject: Subject) => Effect.Effect<(purpose: string, sealed: string) => Effect.Effect<string, Tampered>, VaultFailure>
@@ -182,11 +183,18 @@ const make = Effect.gen(function* () {
 
   const seal: Vault["Service"]["seal"] = (subject, purpose, plaintext) => Effect.map(sealer(subject), (seal) => seal(purpose, plaintext))
 
-  const sealFirst: Vault["Service"]["sealFirst"] = (subject, purpose, plaintext, change) =>
+  const sealFirst: Vault["Service"]["sealFirst"] = (subject, purpose, plaintext, changes) =>
     Effect.gen(function* () {
-      const boxed = (key: Aead.Key) => change(box(random, key, context("text", nameOf(subject), purpose), Buffer.from(plaintext)))
-      const { isNew } = yield* keys.create(subject, (key) => [boxed(key)])
-      if (!isNew) yield* Effect.catchTag(store.write([change(yield* seal(subject, purpose, plaintext))]), "StateConflict", Effect.die)
+      let sealed = ""
+      const { isNew } = yield* keys.create(subject, (key) => {
+        sealed = box(random, key, context("text", nameOf(subject), purpose), Buffer.from(plaintext))
+        return changes(sealed)
+      })
+      if (isNew) return sealed
+      const another = yield* seal(subject, purpose, plaintext)
+      const written = changes(another)
+      if (Array.isReadonlyArrayNonEmpty(written)) yield* Effect.catchTag(store.write(written), "StateConflict", Effect.die)
+      return another
     })
 
   return Vault.of({
@@ -293,8 +301,8 @@ class SubjectKeys {
     return Effect.gen({ self: this }, function* () {
       const name = nameOf(subject)
       const parent = typeof subject === "string" ? null : subject.parent
-      const destroyed = new SubjectDestroyed({ subject: name })
-      const above = parent === null ? undefined : yield* Effect.catchTag(this.of(parent), "SubjectDestroyed", () => Effect.fail(destroyed))
+      const destroyed = Effect.suspend(() => Effect.fail(new SubjectDestroyed({ subject: name })))
+      const above = parent === null ? undefined : yield* Effect.catchTag(this.of(parent), "SubjectDestroyed", () => destroyed)
       if (above !== undefined && above.parent !== null)
         return yield* Effect.die(new Error(`${parent} has a parent, so it cannot be a parent`))
       const before = this.#destroyals
@@ -311,9 +319,7 @@ class SubjectKeys {
         Effect.map((version) => ({ unwrapped: this.#remember(name, { key, parent, version }, before), isNew: true })),
         // Another process created or destroyed the key first
         Effect.catchTag("StateConflict", () =>
-          Effect.flatMap(this.find(subject), (found) =>
-            found ? Effect.succeed({ unwrapped: found, isNew: false }) : Effect.fail(destroyed)
-          )
+          Effect.flatMap(this.find(subject), (found) => (found ? Effect.succeed({ unwrapped: found, isNew: false }) : destroyed))
         )
       )
     })

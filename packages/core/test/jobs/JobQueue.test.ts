@@ -3,7 +3,8 @@ import fc from "fast-check"
 import { describe, expect, test } from "vitest"
 import { type ConcurrencyLimits, type Entry, JobQueue } from "../../src/jobs/JobQueue.ts"
 
-const NONE = { has: () => false, [Symbol.iterator]: () => [][Symbol.iterator]() }
+/** This runner has taken nothing. */
+const NONE = { taken: { has: () => false }, starting: [] }
 const WIDE: ConcurrencyLimits = { atOnce: 1_000, atOnceOfAccount: 1_000 }
 
 const waiting = (accountId: string, n: number, fields: Partial<Entry> = {}): Entry => ({
@@ -25,7 +26,7 @@ const scheduled = (entries: Iterable<Entry>): JobQueue => {
 
 /** Starts the next job at `now`, with a lease of 100. */
 const startNext = (queue: JobQueue, now: number, limits: ConcurrencyLimits = WIDE): Entry | undefined => {
-  const entry = queue.next({ now, limits: () => limits, taken: NONE })
+  const entry = queue.next({ now, limits: () => limits, ...NONE })
   if (entry !== undefined) queue.set({ ...entry, attempt: entry.attempt + 1, runner: "runner", startFrom: now + 100 })
   return entry
 }
@@ -74,7 +75,7 @@ describe("the queue", () => {
               put(waiting(step.accountId, count++, { operation: step.operation }))
               break
             case "start": {
-              const entry = queue.next({ now, limits: () => limits, taken: NONE })
+              const entry = queue.next({ now, limits: () => limits, ...NONE })
               if (entry === undefined) expect(some.filter(mayStart)).toEqual([])
               else {
                 expect(jobs.get(entry.jobId)).toEqual(entry)
@@ -98,6 +99,13 @@ describe("the queue", () => {
               }
             }
           }
+          for (const operation of ["work", "other"])
+            for (const accountId of ["a", "b"]) {
+              const isWaiting = [...jobs.values()].some(({ startFrom }) => startFrom <= now)
+              const job = { jobId: "new", accountId, operation }
+              const mayStartAtOnce = !isWaiting && mayStart(waiting(accountId, count, job))
+              expect(queue.mayStartAtOnce(job, { now, limits: () => limits, ...NONE })).toBe(mayStartAtOnce)
+            }
           expect(queue.size).toBe(jobs.size)
           for (const accountId of ["a", "b", "c", "d"])
             expect(queue.sizeOf(accountId)).toBe([...jobs.values()].filter((entry) => entry.accountId === accountId).length)
@@ -193,21 +201,40 @@ describe("the queue", () => {
   test("counts taken jobs before the log has them, and does not return them again", () => {
     const queue = scheduled(Array.from({ length: 10 }, (_, n) => waiting("a", n)))
     const taken = new Set<string>()
+    const starting: Array<Entry> = []
     const limits = () => ({ atOnce: 3, atOnceOfAccount: 2 })
     queue.set(waiting("b", 0))
     for (;;) {
-      const entry = queue.next({ now: 1, limits, taken })
+      const entry = queue.next({ now: 1, limits, taken, starting })
       if (entry === undefined) break
       expect(taken.has(entry.jobId)).toBe(false)
       taken.add(entry.jobId)
+      starting.push(entry)
     }
     expect([...taken].filter((jobId) => jobId.startsWith("a"))).toHaveLength(2)
     expect(taken.size).toBe(3)
   })
 
+  test("lets no job start at once beyond the limits, whatever is starting, and overtakes only jobs that are taken", () => {
+    const limits = () => ({ atOnce: 3, atOnceOfAccount: 2 })
+    const job = waiting("a", 10)
+    const mayStart = (queue: JobQueue, starting: ReadonlyArray<Entry>) =>
+      queue.mayStartAtOnce(job, { now: 1, limits, taken: new Set(starting.map(({ jobId }) => jobId)), starting })
+    expect(mayStart(new JobQueue(), [])).toBe(true)
+    expect(mayStart(new JobQueue(), [waiting("a", 0)])).toBe(true)
+    expect(mayStart(new JobQueue(), [waiting("a", 0), waiting("a", 1)])).toBe(false)
+    expect(mayStart(new JobQueue(), [waiting("b", 0), waiting("c", 0), waiting("d", 0)])).toBe(false)
+    expect(mayStart(scheduled([waiting("b", 0)]), [waiting("b", 0)])).toBe(true)
+    expect(mayStart(scheduled([waiting("b", 0), waiting("b", 1)]), [waiting("b", 0)])).toBe(false)
+    const elsewhere = scheduled([waiting("b", 0, { operation: "of another runner" })])
+    const known = (operation: string) => (operation === "work" ? limits() : undefined)
+    expect(elsewhere.mayStartAtOnce(job, { now: 1, limits: known, ...NONE })).toBe(true)
+    expect(elsewhere.mayStartAtOnce({ ...job, operation: "unknown" }, { now: 1, limits: known, ...NONE })).toBe(false)
+  })
+
   test("picks among the oldest jobs of an account if asked to", () => {
     const queue = scheduled(Array.from({ length: 10 }, (_, n) => waiting("a", n)))
-    const chosen = queue.next({ now: 1, limits: () => WIDE, taken: NONE, among: 4, pick: (choices) => choices - 1 })
+    const chosen = queue.next({ now: 1, limits: () => WIDE, ...NONE, among: 4, pick: (choices) => choices - 1 })
     expect(chosen?.jobId).toBe(waiting("a", 3).jobId)
   })
 })

@@ -1,4 +1,5 @@
 /** Jobs from the call to the end. */
+import { EventStore, StreamName } from "@millrace/event-sourcing"
 import { Deferred, Effect, Fiber, Option, Result, Stream } from "effect"
 import { describe, expect } from "vitest"
 import { JobUpkeep } from "../../src/jobs/JobUpkeep.ts"
@@ -547,6 +548,57 @@ describe("the stored queue", () => {
 })
 
 describe("a runner", () => {
+  testing(
+    "starts a job in the append that accepts it while no job waits, and overtakes none that does",
+    Effect.gen(function* () {
+      const { bench, here, accountId } = yield* setting({ jobs: { concurrency: 1 } })
+      const appended: Array<string> = []
+      yield* here.through(({ events }) => ({
+        events: {
+          ...events,
+          append: (stream, expected, all) => {
+            if (StreamName.category(stream) === "job") appended.push(all.map(({ type }) => type).join(" and "))
+            return events.append(stream, expected, all)
+          }
+        }
+      }))
+      const { go } = yield* holding(bench)
+      for (const text of ["first", "second", "third"]) {
+        yield* here.create(accountId, { text })
+        yield* quiet
+      }
+      expect(appended).toEqual(["JobAccepted and JobStarted", "JobAccepted", "JobAccepted"])
+      yield* go
+      for (const _ of range(3)) yield* quiet
+      expect(bench.runs.map(({ input }) => input.text)).toEqual(["first", "second", "third"])
+      expect(yield* here.balance(accountId)).toEqual({ available: 7 * UNIT, held: 0 })
+    })
+  )
+
+  testing(
+    "keeps the place of a job whose acceptance is not written free for others",
+    Effect.gen(function* () {
+      const { bench, here, to, accountId } = yield* setting({ jobs: { concurrency: 1 } })
+      yield* here.through(({ events }) => ({
+        events: {
+          ...events,
+          append: (stream, ...of) =>
+            StreamName.category(stream) === "job"
+              ? Effect.fail(new EventStore.StoreUnavailable({ reason: "away" }))
+              : events.append(stream, ...of)
+        }
+      }))
+      expect(yield* patiently(missing(here.create(accountId, { text: "lost" })))).toBe("OutcomeUnknown")
+      yield* here.heal
+      yield* here.create(accountId, { text: "next" })
+      yield* quiet
+      expect(bench.runs.map(({ input }) => input.text)).toEqual(["next"])
+      yield* elapse(minutes(1))
+      expect(yield* here.balance(accountId)).toEqual(CHARGED)
+      expect(yield* story(to)).toContain("JobSucceeded")
+    })
+  )
+
   testing(
     "extends its lease while it works, and stops in time when it cannot",
     Effect.gen(function* () {

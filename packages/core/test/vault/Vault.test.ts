@@ -143,7 +143,7 @@ describe("a sealed text", () => {
 })
 
 describe("the first text of a subject", () => {
-  const put = (key: string) => (sealed: string) => ({ _tag: "put", space: "texts", key, value: Buffer.from(sealed) }) as const
+  const put = (key: string) => (sealed: string) => [{ _tag: "put", space: "texts", key, value: Buffer.from(sealed) } as const]
   const textOf = (store: StateStore.StateStore["Service"], key: string) =>
     Effect.map(store.get("texts", key), (entry) => entry && Buffer.from(entry.value).toString())
 

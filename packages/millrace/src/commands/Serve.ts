@@ -73,6 +73,12 @@ const flags = {
     Setting.whole("seconds", "seconds", 5, 3_600),
     "30"
   ),
+  jobDocuments: Setting.make(
+    "job-documents",
+    "Where small inputs and results of jobs are stored, encrypted; in events only once all processes on the store can read them there",
+    { metavar: "state|events", parse: Setting.oneOf(["state", "events"]), expected: "state or events" },
+    "state"
+  ),
   jobRetention: Setting.optional(
     "job-retention",
     "Hours for which an ended job, its result and its files are kept; 24 when left out",
@@ -134,6 +140,7 @@ const domainLayer = (settings: Settings) => {
     mapSearchContact,
     overpass,
     images,
+    jobDocuments,
     jobLease,
     jobRetention,
     jobs,
@@ -157,6 +164,7 @@ const domainLayer = (settings: Settings) => {
     expiryNotice: "7 days",
     jobs: {
       ...(jobs === 0 ? { runner: false } : { concurrency: jobs }),
+      documents: jobDocuments,
       lease: Duration.seconds(jobLease),
       ...Option.match(jobRetention, { onNone: () => ({}), onSome: (hours) => ({ retention: Duration.hours(hours) }) })
     }

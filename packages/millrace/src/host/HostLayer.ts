@@ -123,6 +123,7 @@ export const layerOf = (options: AnyOptions, { groups, operations }: Api.Api<Api
 const domainOptions = ({
   breaker,
   coupons,
+  jobDocuments,
   jobLease,
   jobRetention,
   jobs,
@@ -143,6 +144,7 @@ const domainOptions = ({
   ...(signUpCredits === undefined ? {} : { registration: { signUpCredits: amountOf(signUpCredits, "signUpCredits") } }),
   jobs: {
     ...(jobs === 0 ? { runner: false } : jobs === undefined ? {} : { concurrency: jobs }),
+    ...(jobDocuments && { documents: jobDocuments }),
     ...(jobLease === undefined ? {} : { lease: Duration.seconds(jobLease) }),
     ...(jobRetention === undefined ? {} : { retention: Duration.hours(jobRetention) })
   }

@@ -132,6 +132,7 @@ export const OPTIONS: Given.Rules = {
   }),
   jobs: Given.rule("a whole number of at least 0", Given.isInt(0)),
   jobLease: seconds,
+  jobDocuments: Given.oneOf("state", "events"),
   jobRetention: Given.rule("hours, a number above 0", (value) => Given.isNumber(0)(value) && value !== 0),
   webhooks: Given.within("webhooks", WEBHOOKS),
   mail: MAIL,

@@ -133,6 +133,7 @@ const build = (options: SimulationOptions, hostCount: number | undefined): Effec
     })
     const shape = random.fork("shape")
     const runners = random.fork("runners")
+    const documents = random.fork("documents").pick(["state", "events"] as const)
     const sessionTerms = Proxies.termsOf(random.fork("proxy sessions"))
     const deployment: Deployment = {
       ...{ world, events, states, faults, workload, injector },
@@ -142,7 +143,7 @@ const build = (options: SimulationOptions, hostCount: number | undefined): Effec
         batchLimit: shape.pick([500, 500, 2]),
         idleAfter: shape.pick([60_000, 3_000])
       },
-      jobs: { lease: runners.pick([30_000, 12_000]), concurrency: runners.pick([16, 2]), drain: runners.pick([10_000, 0]) },
+      jobs: { lease: runners.pick([30_000, 12_000]), concurrency: runners.pick([16, 2]), drain: runners.pick([10_000, 0]), documents },
       blobs: new Map(),
       files: new Map(),
       webhooks: options.webhooks === 0 ? undefined : webhookOptions(random.fork("webhook options")),

@@ -36,10 +36,11 @@ export const call = <E extends OperationError, R>(
       if (admitted._tag === "Replayed") return admitted.reply
       const job = jobOf(admitted)
       const prepare = Acceptance.prepare(needs.jobs, operation, asked.input, job)
-      const { accept, done } = yield* Effect.tapCause(restore(prepare), () => abandon(needs, admitted, job))
+      const prepared = yield* Effect.tapCause(restore(prepare), () => abandon(needs, admitted, job))
+      const { done } = prepared
       const earlier = yield* Effect.tapCause(Replay.keepOrYield(needs, admitted, done), () => abandon(needs, admitted, job))
       if (earlier !== undefined) return yield* Effect.as(abandon(needs, admitted, job), earlier.reply)
-      yield* accepted(needs, admitted, job, accept)
+      yield* Acceptance.accept(needs.jobs, job.jobId, prepared, (append) => accepted(needs, admitted, job, append))
       return yield* replyOf(needs, admitted, job, done)
     })
   )
@@ -53,14 +54,14 @@ const jobOf = ({ _tag, call: { accountId, quantity, requestId, reservationId } }
 })
 
 /** Appends the acceptance. If the store does not confirm it, a call without an idempotency key is made free. */
-const accepted = (
+const accepted = <A>(
   needs: Needs,
   admitted: Admitted,
   job: JobCall,
-  accept: Effect.Effect<void, JobWasRefused | Aggregate.Failure>
-): Effect.Effect<void, ChargeError> => {
+  append: Effect.Effect<A, JobWasRefused | Aggregate.Failure>
+): Effect.Effect<A, ChargeError> => {
   const { key, operation } = admitted.call
-  return accept.pipe(
+  return append.pipe(
     Effect.retry({ while: isTransient, ...TRY_AGAIN }),
     Effect.tapError((error) => {
       if (!isTransient(error)) return abandon(needs, admitted, job)
