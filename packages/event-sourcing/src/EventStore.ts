@@ -96,7 +96,9 @@ export const revisionOf = (last: ExpectedRevision): Revision => (last === "noStr
 /** The stream's last revision is not the expected one. Nothing was written. */
 export class WrongRevision extends Schema.TaggedError<WrongRevision>()("WrongRevision", {
   stream: Schema.String,
-  actual: Schema.Union([Schema.Int, Schema.Literal("noStream")])
+  actual: Schema.Union([Schema.Int, Schema.Literal("noStream")]),
+  /** All events after the expected revision up to `actual`, if the store tells them with the refusal. */
+  newer: Schema.optionalKey(Schema.Array(Schema.declare((_): _ is RecordedEvent => true)))
 }) {
   override get message(): string {
     return `Stream ${this.stream} is at revision ${this.actual}, not where the append expected it`

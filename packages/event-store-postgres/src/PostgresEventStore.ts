@@ -70,7 +70,7 @@ export const makeOn = Effect.fnUntraced(function* (
           Effect.fail(fault.inDoubt ? new EventStore.AppendInDoubt({ stream, reason: fault.message }) : unavailable(fault)),
         onSuccess: (outcome): Effect.Effect<EventStore.Appended, EventStore.WrongRevision> =>
           "actual" in outcome
-            ? Effect.fail(new EventStore.WrongRevision({ stream, actual: outcome.actual }))
+            ? Effect.fail(new EventStore.WrongRevision({ stream, ...outcome }))
             : Effect.succeed(written(appended, outcome))
       })
     },
