@@ -237,11 +237,30 @@ BEGIN
 END $$;
 `
 
+/** Reads pages of the log with the events of some types only. */
+const readingSelected = (schema: string) => `
+-- The events of these types (of all, if it is NULL) among the next ones after a position: among at most \`most\`, and no further one after
+-- \`bytes\`, but at least one. The last row has no event, but the last position of the log
+CREATE FUNCTION ${schema}.read_log_2(after bigint, most integer, bytes integer, wanted text[])
+RETURNS TABLE(stream text, revision bigint, place bigint, id uuid, type text, data text, metadata text, total bigint)
+LANGUAGE plpgsql STABLE ${PLANNING} ${PLANNED_ONCE} AS $$
+#variable_conflict use_column
+BEGIN
+  RETURN QUERY ${page(
+    `FROM ${schema}.events e JOIN ${schema}.streams s ON s.id = e.stream
+      WHERE e.position > after AND e.position <= after + most AND (wanted IS NULL OR e.type = ANY (wanted)) ORDER BY e.position`,
+    "place"
+  )}
+  RETURN QUERY SELECT NULL::text, NULL::bigint, coalesce(max(e.position), 0), NULL::uuid, NULL::text, NULL::text, NULL::text, NULL::bigint
+    FROM ${schema}.events e;
+END $$;
+`
+
 export const EVENTS: Tables = {
   name: "events",
   migrations: [
     (schema) => tables(schema) + append(schema, FIRST) + tails(schema),
     (schema) => planOnce(schema) + reading(schema),
-    (schema) => append(schema, BOUNDED) + appendTelling(schema)
+    (schema) => append(schema, BOUNDED) + appendTelling(schema) + readingSelected(schema)
   ]
 }

@@ -7,6 +7,8 @@ import { Fault } from "./Fault.ts"
 
 /** The most events in a page. */
 export const PAGE = 512
+/** The most events that the server looks at for a page of selected ones. */
+const SELECTED_PAGE = 4 * PAGE
 /** A page ends once it has this many bytes. */
 const PAGE_BYTES = 4_000_000
 
@@ -70,6 +72,20 @@ const pageOf = (rows: ReadonlyArray<Row>, limit: number): Paging.Page => ({
   isLast: rows.length < limit && Number(rows.at(-1)?.total ?? 0) < PAGE_BYTES
 })
 
+/** The events of a part of the log that were asked for. `position`: how far it was read. `isLast`: whether that is the end of the log. */
+export interface Part extends Required<Pick<EventStore.Batch, "events" | "position">> {
+  readonly isLast: boolean
+}
+
+const partOf = (rows: ReadonlyArray<Row>, after: EventStore.Position, most: number): Part => {
+  const last = Number(rows.at(-1)?.place ?? 0)
+  const found = rows.slice(0, -1)
+  const newest = found.at(-1)
+  const isCut = newest !== undefined && Number(newest.total) >= PAGE_BYTES
+  const end = isCut ? Number(newest.place) : Math.max(placeOf(after), Math.min(placeOf(after) + most, last))
+  return { events: found.map((row) => recorded(row.stream, row)), position: positionOf(end), isLast: end >= last }
+}
+
 /** The first row of the database function `append_2`. */
 interface AppendRow {
   readonly [column: string]: unknown
@@ -123,6 +139,7 @@ const statements = (schema: string) => ({
   tails: calling(schema, "tails", "text[]", "boolean"),
   readStream: calling(schema, "read_stream", "text", "boolean", "bigint", "integer", "integer"),
   readAll: calling(schema, "read_log", "bigint", "integer", "integer"),
+  readSelected: calling(schema, "read_log_2", "bigint", "integer", "integer", "text[]"),
   last: `SELECT coalesce(max(position), 0) AS last FROM ${schema}.events`,
   loadSnapshot: `SELECT revision, data FROM ${schema}.snapshots WHERE name = $1`,
   // Sorted by name, so that two hosts cannot deadlock
@@ -186,6 +203,16 @@ export const make = (connections: Connections, schema: string, isStandbyEnough: 
         Effect.suspend(() => connections.read<Row>(sql.readAll, placeOf(after), PAGE, PAGE_BYTES)),
         (rows) => pageOf(rows, PAGE)
       ),
+
+    /** The next part of the log, with the events of these types; of all types if they are undefined. */
+    readSelected: (after: EventStore.Position, types: ReadonlySet<string> | undefined): Effect.Effect<Part, Fault> => {
+      const most = types === undefined ? PAGE : SELECTED_PAGE
+      const wanted = types === undefined ? null : texts([...types])
+      return Effect.map(
+        Effect.suspend(() => connections.read<Row>(sql.readSelected, placeOf(after), most, PAGE_BYTES, wanted)),
+        (rows) => partOf(rows, after, most)
+      )
+    },
 
     /** The newest position of the log. */
     last: Effect.map(connections.read<{ last: string }>(sql.last), ([row]) => positionOf(Number(row?.last ?? 0))),
