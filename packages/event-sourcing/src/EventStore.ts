@@ -43,11 +43,23 @@ export interface Appended {
   readonly position: Position
 }
 
-/** Consecutive events in log order. `live`: the subscription has reached the end of the log, this batch included. */
+/** Selects events by category and type. An event must match all given conditions. No event is parsed for this. */
+export interface Selection {
+  readonly types?: ReadonlyArray<string>
+  readonly categories?: ReadonlyArray<string>
+}
+
+/** Events in log order: consecutive ones, but for those that the subscriber did not select. */
 export interface Batch {
   readonly events: ReadonlyArray<RecordedEvent>
+  /** Whether the subscription has reached the end of the log, this batch included. */
   readonly live: boolean
+  /** How far the log was read, if the store left out events after the last one of the batch. */
+  readonly position?: Position
 }
+
+/** How far a batch reads the log; undefined for a batch without events that were read. */
+export const endOf = ({ events, position }: Pick<Batch, "events" | "position">): Position | undefined => position ?? events.at(-1)?.position
 
 /** A stream's state after `revision`, so that a reader can begin there. Derived data, outside the log and its hash chain. */
 export interface StoredSnapshot {
@@ -96,7 +108,9 @@ export const revisionOf = (last: ExpectedRevision): Revision => (last === "noStr
 /** The stream's last revision is not the expected one. Nothing was written. */
 export class WrongRevision extends Schema.TaggedError<WrongRevision>()("WrongRevision", {
   stream: Schema.String,
-  actual: Schema.Union([Schema.Int, Schema.Literal("noStream")])
+  actual: Schema.Union([Schema.Int, Schema.Literal("noStream")]),
+  /** All events after the expected revision up to `actual`, if the store tells them with the refusal. */
+  newer: Schema.optionalKey(Schema.Array(Schema.declare((_): _ is RecordedEvent => true)))
 }) {
   override get message(): string {
     return `Stream ${this.stream} is at revision ${this.actual}, not where the append expected it`
@@ -208,8 +222,11 @@ export class EventStore extends Context.Service<
     readonly lastRevision: LastRevision
     /** All events after a position, in log order. Ends at the end of the log. */
     readonly readAll: (after: Position) => Stream.Stream<RecordedEvent, StoreUnavailable>
-    /** All events after a position, then each new event that any process appends. Never ends. */
-    readonly subscribe: (after: Position) => Stream.Stream<Batch, StoreUnavailable>
+    /**
+     * All events after a position, then each new event that any process appends. Never ends. A store may leave out events that do not match
+     * the `selection`, so that they need not be sent; the subscriber must still look at each event.
+     */
+    readonly subscribe: (after: Position, selection?: Selection) => Stream.Stream<Batch, StoreUnavailable>
     /** The position of the newest event that `subscribe` delivers; {@link start} while the log is empty. */
     readonly head: Effect.Effect<Position, StoreUnavailable>
     /** The newest snapshot saved under a name, such as `accountSnapshot.v1-{id}`. */

@@ -1,7 +1,7 @@
 /** The end of a growing log, and subscriptions that follow it. */
 import { Context, type Duration, Effect, Scope, Stream } from "effect"
 import { Conditions } from "./Conditions.ts"
-import type { Batch, Position, RecordedEvent } from "./EventStore.ts"
+import { type Batch, endOf, type Position, type RecordedEvent } from "./EventStore.ts"
 
 export class Head {
   position: Position
@@ -72,17 +72,24 @@ export const follow = <E>(
   after: Position,
   head: Head,
   page: (after: Position) => Effect.Effect<ReadonlyArray<RecordedEvent>, E>
+): Stream.Stream<Batch, E> => followPages(after, head, (seen) => Effect.map(page(seen), (events) => ({ events })))
+
+/** As {@link follow}, for pages that may leave out events. */
+export const followPages = <E>(
+  after: Position,
+  head: Head,
+  page: (after: Position) => Effect.Effect<Pick<Batch, "events" | "position">, E>
 ): Stream.Stream<Batch, E> => {
   type Seen = { readonly position: Position; readonly live: boolean }
   const next = (seen: Seen): Effect.Effect<readonly [Batch, Seen], E> => {
     const newer = seen.live ? Effect.andThen(head.past(seen.position), page(seen.position)) : page(seen.position)
-    return Effect.flatMap(newer, (events) => {
-      const last = events.at(-1)
-      if (last === undefined && seen.live) return next(seen)
-      const live = seen.live || last === undefined
+    return Effect.flatMap(newer, (read) => {
+      const end = endOf(read)
+      if (end === undefined && seen.live) return next(seen)
+      const live = seen.live || end === undefined
       return Effect.succeed([
-        { events, live },
-        { position: last?.position ?? seen.position, live }
+        { ...read, live },
+        { position: end ?? seen.position, live }
       ] as const)
     })
   }

@@ -8,6 +8,11 @@ import type { StreamName } from "./StreamName.ts"
 
 /** The most events in a page. */
 const PAGE = 1_000
+/** The most newer events that a refused append is told. */
+const NEWER = 100
+
+const newerOf = (stream: ReadonlyArray<Store.RecordedEvent>, first: number): Pick<Store.WrongRevision, "newer"> =>
+  stream.length > first && stream.length - first <= NEWER ? { newer: stream.slice(first) } : {}
 
 export const make = Effect.sync(() => {
   const log: Array<Store.RecordedEvent> = []
@@ -28,7 +33,7 @@ export const make = Effect.sync(() => {
       return told(
         again && last !== undefined
           ? Exit.succeed({ revision: last.revision, position: last.position })
-          : Exit.fail(new Store.WrongRevision({ stream: name, actual: lastRevision(name) }))
+          : Exit.fail(new Store.WrongRevision({ stream: name, actual: lastRevision(name), ...newerOf(stream, first) }))
       )
     }
     streams.set(name, stream)

@@ -8,7 +8,7 @@ import { Conditions } from "./Conditions.ts"
 import type { Decider } from "./Decider.ts"
 import type { Tagged } from "./EventCodec.ts"
 import * as EventHandlers from "./EventHandlers.ts"
-import { type Batch, EventStore, type Position, type RecordedEvent, type StoreUnavailable, start } from "./EventStore.ts"
+import { type Batch, EventStore, endOf, type Position, type RecordedEvent, type StoreUnavailable, start } from "./EventStore.ts"
 import { follow, type Report, type Retrying, retryForever, type Selection, selects } from "./Following.ts"
 import type { StateStore, StateUnavailable } from "./StateStore.ts"
 import { load, save } from "./StoredProjection.ts"
@@ -143,8 +143,8 @@ export const make = <State>(
 const folder = <State>(definition: Definition<State>) => {
   const { evolve, name } = definition
   const concerns = selects(definition)
-  return ({ state, position }: Folded<State>, { events }: Batch): Folded<State> | ProjectionStopped => {
-    for (const event of events) {
+  return ({ state, position }: Folded<State>, batch: Batch): Folded<State> | ProjectionStopped => {
+    for (const event of batch.events) {
       // A rebuilt state may be ahead of its subscription
       if (event.position <= position) continue
       try {
@@ -155,7 +155,8 @@ const folder = <State>(definition: Definition<State>) => {
       }
       position = event.position
     }
-    return { state, position }
+    const end = endOf(batch)
+    return { state, position: end !== undefined && end > position ? end : position }
   }
 }
 
@@ -224,7 +225,8 @@ class Projector<State> {
     const follows = follow(
       () => this.#live.position,
       (batch) => this.#take(batch),
-      report
+      report,
+      this.#definition
     )
     // A stopped projection waits for a rebuild
     const following = Effect.andThen(
@@ -260,7 +262,8 @@ class Projector<State> {
       }
       this.#live = folded
       this.#status.caughtUp = batch.live
-      this.#ahead += batch.events.length
+      // A batch without selected events moves the position, which is worth storing as well
+      if (endOf(batch) !== undefined) this.#ahead += Math.max(1, batch.events.length)
       this.#conditions.check()
       return Effect.void
     })
@@ -273,7 +276,7 @@ class Projector<State> {
     const rebuilding = Effect.suspend(() => {
       let fresh: Folded<State> = { state: this.#definition.initial(), position: start }
       this.#status.rebuilding = true
-      return Stream.runForEachWhile(subscribe(start), (batch) =>
+      return Stream.runForEachWhile(subscribe(start, this.#definition), (batch) =>
         Effect.suspend(() => {
           const folded = this.#fold(fresh, batch)
           if (folded instanceof ProjectionStopped) return Effect.fail(folded)

@@ -6,7 +6,15 @@ import { Effect, Exit, Schema, type Scope, type Types } from "effect"
 import type { Decider } from "./Decider.ts"
 import type { Tagged } from "./EventCodec.ts"
 import * as EventHandlers from "./EventHandlers.ts"
-import { type Batch, start as beginning, EventStore, type Position, position as positionOf, type RecordedEvent } from "./EventStore.ts"
+import {
+  type Batch,
+  start as beginning,
+  EventStore,
+  endOf,
+  type Position,
+  position as positionOf,
+  type RecordedEvent
+} from "./EventStore.ts"
 import { backOff, follow, type Report, type Retrying, reasonOf, retryForever, type Selection, selects } from "./Following.ts"
 import * as Lease from "./Lease.ts"
 import { StateStore } from "./StateStore.ts"
@@ -119,6 +127,14 @@ class Reactor<E, R> {
       this.status.position = at
       this.status.leader = true
       const write = Effect.suspend(() => this.#writeCheckpoint(lease, at))
+      const reach = (position: Position): Effect.Effect<void, Lease.LeaseLost> => {
+        at = position
+        this.status.position = at
+        if (done < this.#checkpointEvery && skipped < SKIPPED) return Effect.void
+        done = 0
+        skipped = 0
+        return this.#save(write)
+      }
       const take = (batch: Batch) =>
         Effect.gen({ self: this }, function* () {
           for (const event of batch.events) {
@@ -126,13 +142,13 @@ class Reactor<E, R> {
               yield* this.#react(event)
               done++
             } else skipped++
-            at = event.position
-            this.status.position = at
-            if (done < this.#checkpointEvery && skipped < SKIPPED) continue
-            yield* this.#save(write)
-            done = 0
-            skipped = 0
+            yield* reach(event.position)
           }
+          const end = endOf(batch)
+          if (end === undefined || end <= at) return
+          // The events that were left out count as one: the store reads past them quickly after a restart
+          skipped++
+          yield* reach(end)
         })
       // The first checkpoint is stored at once, because after a restart "now" would be a later position
       yield* this.#save(write)
@@ -141,7 +157,7 @@ class Reactor<E, R> {
         Effect.exit
       )
       return yield* Effect.ensuring(
-        follow(() => at, take, this.#report),
+        follow(() => at, take, this.#report, this.#definition),
         saveOnLeaving
       )
     }).pipe(

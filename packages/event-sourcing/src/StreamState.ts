@@ -67,15 +67,19 @@ export const makeReader = <State, Event extends Tagged>(
     let current = from
     return store.readStream(name, { from: from.revision + 1 }).pipe(
       Stream.runForEachArray((events) => {
-        for (const event of events) {
-          const next = fold(decider, current, event)
-          if (next instanceof StreamRefused) return Effect.fail(next)
-          current = next
-        }
+        const next = foldAll(decider, current, events)
+        if (next instanceof StreamRefused) return Effect.fail(next)
+        current = next
         return Effect.void
       }),
       Effect.map(() => current)
     )
+  }
+
+  /** The state after these events; undefined unless they are the events right after `from`. */
+  const follow = (from: Durable<State>, newer: ReadonlyArray<RecordedEvent>): Durable<State> | undefined => {
+    const next = foldAll(decider, from, newer)
+    return newer.length === 0 || next instanceof StreamRefused ? undefined : next
   }
 
   /** Reads the stream from the store. */
@@ -84,7 +88,21 @@ export const makeReader = <State, Event extends Tagged>(
       ? advance(name, empty(name))
       : Effect.flatMap(snapshots.load(name), (snapshot) => advance(name, snapshot ?? empty(name)))
 
-  return { advance, empty, load }
+  return { advance, empty, follow, load }
+}
+
+const foldAll = <State, Event extends Tagged>(
+  decider: Decider<State, Event>,
+  from: Durable<State>,
+  events: ReadonlyArray<RecordedEvent>
+): Durable<State> | StreamRefused => {
+  let current = from
+  for (const event of events) {
+    const next = fold(decider, current, event)
+    if (next instanceof StreamRefused) return next
+    current = next
+  }
+  return current
 }
 
 const fold = <State, Event extends Tagged>(

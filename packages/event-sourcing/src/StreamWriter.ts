@@ -143,10 +143,9 @@ export class StreamWriter<State, Event extends Tagged> {
     const expected = Store.expectedOf(durable.revision)
     const told = (exit: Exit.Exit<Store.Appended, Store.AppendFailure>): void => {
       if (Exit.isSuccess(exit)) return this.#appended(stream, durable, batch, exit.value)
-      const error = Cause.findErrorOption(exit.cause)
-      const tag = Option.isSome(error) ? error.value._tag : undefined
-      if (tag === "WrongRevision") return this.#conflict(stream, durable, batch)
-      if (tag !== "AppendInDoubt") return this.#fail(stream, batch.commands, exit.cause)
+      const error = Option.getOrUndefined(Cause.findErrorOption(exit.cause))
+      if (error?._tag === "WrongRevision") return this.#conflict(stream, durable, batch, error.newer)
+      if (error?._tag !== "AppendInDoubt") return this.#fail(stream, batch.commands, exit.cause)
       this.#attempt(stream, sendAgain(store, stream.name, expected, events, exit.cause), batch.commands, (appended) =>
         appended === undefined ? this.#conflict(stream, durable, batch) : this.#appended(stream, durable, batch, appended)
       )
@@ -167,16 +166,28 @@ export class StreamWriter<State, Event extends Tagged> {
     this.#rest(stream)
   }
 
-  /** Another writer appended first: reads its events, then decides the batch again. */
-  #conflict(stream: LiveStream<State, Event>, durable: Durable<State>, batch: CommandBatch<State, Event>): void {
+  /** Another writer appended first: folds its events, then decides the batch again. `newer`: what the store told of them. */
+  #conflict(
+    stream: LiveStream<State, Event>,
+    durable: Durable<State>,
+    batch: CommandBatch<State, Event>,
+    newer?: ReadonlyArray<Store.RecordedEvent>
+  ): void {
     if (++stream.conflicts > CONFLICTS) return this.#fail(stream, batch.commands, Cause.fail(new Busy({ stream: stream.name })))
-    const newest = this.#services.reader.advance(stream.name, durable)
-    const inTurn = stream.conflicts < 3 ? newest : Effect.andThen(backOff(stream.conflicts), newest)
-    this.#attempt(stream, inTurn, batch.commands, (newer) => {
-      stream.durable = newer
+    const { reader } = this.#services
+    const again = (newest: Durable<State>): void => {
+      stream.durable = newest
       stream.waiting.unshift(...batch.commands)
       this.#rest(stream)
-    })
+    }
+    const told = newer && reader.follow(durable, newer)
+    if (stream.conflicts >= 3) {
+      // The pause makes way for other writers, so what was told is not the newest after it
+      const inTurn = Effect.andThen(backOff(stream.conflicts), reader.advance(stream.name, told ?? durable))
+      return this.#attempt(stream, inTurn, batch.commands, again)
+    }
+    if (told !== undefined) return again(told)
+    this.#attempt(stream, reader.advance(stream.name, durable), batch.commands, again)
   }
 
   #attempt<A, E>(

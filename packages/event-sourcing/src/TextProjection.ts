@@ -4,7 +4,7 @@
  */
 import { type Duration, Effect, Schema, type Scope } from "effect"
 import { Conditions } from "./Conditions.ts"
-import { type Batch, EventStore, type Position, type RecordedEvent, type StoreUnavailable, start } from "./EventStore.ts"
+import { type Batch, EventStore, endOf, type Position, type RecordedEvent, type StoreUnavailable, start } from "./EventStore.ts"
 import { follow, type Report, type Retrying, retryForever, type Selection, selects } from "./Following.ts"
 import { ProjectionBehind } from "./Projection.ts"
 import { type Document, type Index, type Query, TextIndex, TextIndexUnavailable } from "./TextIndex.ts"
@@ -129,7 +129,8 @@ class Projector {
       follow(
         () => this.#position,
         (batch) => this.#take(batch),
-        report
+        report,
+        this.#definition
       )
     )
     const untilStopped = Effect.catchTag(following, "TextProjectionStopped", (stopped) => Effect.sync(() => this.#stop(stopped)))
@@ -161,9 +162,10 @@ class Projector {
     if (stored > this.#position) this.#position = stored
   }
 
-  #take({ events, live }: Batch): Effect.Effect<void, TextProjectionStopped | TextIndexUnavailable> {
+  #take(batch: Batch): Effect.Effect<void, TextProjectionStopped | TextIndexUnavailable> {
     return Effect.gen({ self: this }, function* () {
-      const last = events.at(-1)?.position
+      const { events, live } = batch
+      const last = endOf(batch)
       while (last !== undefined && last > this.#position)
         yield* this.#write(
           events.filter(({ position }) => position > this.#position),
@@ -178,7 +180,7 @@ class Projector {
   #write(events: ReadonlyArray<RecordedEvent>, position: Position) {
     return Effect.gen({ self: this }, function* (): Effect.fn.Return<void, TextProjectionStopped | TextIndexUnavailable> {
       const own = events.filter(this.#concerns)
-      this.#unstored += events.length
+      this.#unstored += Math.max(1, events.length)
       if (own.length === 0 && this.#unstored < STORE_EVERY) {
         this.#position = position
         return

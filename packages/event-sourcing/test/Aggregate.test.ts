@@ -3,7 +3,7 @@ import { TestClock } from "effect/testing"
 import { describe, expect, test } from "vitest"
 import * as FaultyEventStore from "../../testing/src/FaultyEventStore.ts"
 import * as Aggregate from "../src/Aggregate.ts"
-import { appendBytes, EventStore, MAX_APPEND_BYTES, type RecordedEvent, StoreUnavailable } from "../src/EventStore.ts"
+import { appendBytes, EventStore, MAX_APPEND_BYTES, type RecordedEvent, StoreUnavailable, WrongRevision } from "../src/EventStore.ts"
 import * as HashChain from "../src/HashChain.ts"
 import * as MemoryEventStore from "../src/MemoryEventStore.ts"
 import { audit, decode, forgetful, logOf, run, skewed } from "./Schedule.ts"
@@ -62,6 +62,68 @@ describe("any schedule", () => {
   test("is repeated exactly by the same seed", async () => {
     for (const seed of [3, 14, 159]) expect(await Effect.runPromise(run(seed))).toEqual(await Effect.runPromise(run(seed)))
   })
+})
+
+describe("a refusal that tells the newer events", () => {
+  /** Two processes take turns at one till, so every command meets the other's events. Returns what each process answered last. */
+  const contest = Effect.fnUntraced(function* (store: Store) {
+    let reads = 0
+    const counting: Store = {
+      ...store,
+      readStream: (...of) => {
+        reads++
+        return store.readStream(...of)
+      }
+    }
+    const [one, two] = [yield* over(counting), yield* over(counting)]
+    yield* ticking
+    yield* one.execute("a", pay("one", 1))
+    yield* two.execute("a", pay("two", 1))
+    reads = 0
+    const answers = []
+    for (let n = 0; n < 10; n++) answers.push(yield* (n % 2 === 0 ? one : two).execute("a", pay(`${n}`, 1, 1 + (n % 3))))
+    const states = audit(yield* logOf(store, "a"), "till-a")
+    for (const { state, revision } of answers) expect(state).toEqual(states[revision + 1])
+    return reads
+  })
+
+  /** The store with what it tells changed. */
+  const telling = (store: Store, change: (newer: ReadonlyArray<RecordedEvent>) => ReadonlyArray<RecordedEvent>): Store => ({
+    ...store,
+    append: (...of) =>
+      Effect.mapError(store.append(...of), (error) =>
+        error._tag === "WrongRevision" && error.newer !== undefined
+          ? new WrongRevision({ stream: error.stream, actual: error.actual, newer: change(error.newer) })
+          : error
+      )
+  })
+
+  testing(
+    "leads to the same states and the same hash chain as reading the stream, and nothing is read",
+    Effect.gen(function* () {
+      expect(yield* contest(yield* EventStore)).toBe(0)
+    })
+  )
+
+  for (const [what, change] of [
+    ["is empty", () => []],
+    ["has a gap", (newer) => newer.slice(1)],
+    ["has other data", (newer) => newer.map((event) => ({ ...event, data: `${event.data.replace("Paid", "paid")} ` }))],
+    ["is of another stream", (newer) => newer.map((event) => ({ ...event, stream: "till-b" as const }))]
+  ] satisfies ReadonlyArray<readonly [string, (newer: ReadonlyArray<RecordedEvent>) => ReadonlyArray<RecordedEvent>]>)
+    testing(
+      `is not used where it ${what}: the stream is read`,
+      Effect.gen(function* () {
+        expect(yield* contest(telling(yield* EventStore, change))).toBeGreaterThan(0)
+      })
+    )
+
+  testing(
+    "may leave out the last events: then the next append is refused in turn",
+    Effect.gen(function* () {
+      yield* contest(telling(yield* EventStore, (newer) => newer.slice(0, 1)))
+    })
+  )
 })
 
 describe("a fault at every single call", () => {
@@ -312,15 +374,16 @@ describe("an answer", () => {
       yield* host.begin("x", pay("1", 1))
       yield* host.execute("x", pay("2", 1))
       expect(reads).toBe(0)
-      // Another process takes the stream for new, too
+      // Another process takes the stream for new, too. The refusal of its append tells the events
       expect((yield* other.begin("x", pay("3", 1))).state.total).toBe(3)
-      expect(reads).toBe(1)
+      expect(reads).toBe(0)
       expect(tagOf(yield* Effect.exit(host.begin("x", pay("1", 1))))).toBe("ok")
       expect(keysIn(yield* logOf(memory, "x"))).toEqual(["1", "2", "3"])
       audit(yield* logOf(memory, "x"), "till-x")
       // A decision without events is confirmed as well
       const third = yield* over({ ...memory, readStream })
       expect((yield* third.begin("x", pay("1", 1))).events).toEqual([])
+      expect(reads).toBe(1)
     })
   )
 

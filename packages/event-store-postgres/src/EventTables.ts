@@ -41,16 +41,24 @@ ALTER TABLE ${schema}.streams ENABLE ALWAYS TRIGGER never_changed;
 
 `
 
+/** The versions of `append` differ in how they begin, in their settings, and in how they look for an append that was written before. */
+interface AppendVersion {
+  readonly create: string
+  readonly settings: string
+  readonly written: string
+}
+
 const append = (
-  schema: string
+  schema: string,
+  { create, settings, written }: AppendVersion
 ) => `-- Appends, each for itself: all of one or none of it. The first of a stream in a call leads; others of it come after it.
 -- Answers the last position before, and of each that was not written now: its place in the call, where its stream ends, and, if it
 -- was written before, the position of its last event.
-CREATE FUNCTION ${schema}.append(
+${create} FUNCTION ${schema}.append(
   names text[], expected bigint[], leads boolean[], counts integer[],
   owners integer[], ids uuid[], types text[], datas text[], metadatas text[],
   OUT before bigint, OUT refused integer[], OUT actual bigint[], OUT there bigint[])
-LANGUAGE plpgsql ${PLANNING} ${WRITING} AS $$
+LANGUAGE plpgsql ${PLANNING} ${WRITING}${settings} AS $$
 DECLARE
   numbers bigint[];
   heads bigint[];
@@ -101,12 +109,24 @@ BEGIN${GUARD}
       FROM unnest(owners, ids, types, datas, metadatas) WITH ORDINALITY x(owner, id, type, data, metadata, n)
       WHERE taken[x.owner];
   END IF;
-${refused(schema)}END $$;
+${refused(schema, written)}END $$;
 
 `
 
-/** The last part of `append`: the results of the appends that were not written. */
-const refused = (schema: string) => `  IF cardinality(refused) > 0 THEN
+const FIRST: AppendVersion = { create: "CREATE", settings: "", written: "e.revision = expected[r.i] + w.n" }
+
+/**
+ * Finds the events of a refused append by a range of revisions. Without the range the server may read the whole stream for them, because it
+ * does not know how many events a stream has.
+ */
+const BOUNDED: AppendVersion = {
+  create: "CREATE OR REPLACE",
+  settings: ` ${PLANNED_ONCE}`,
+  written: "e.revision > expected[r.i] AND e.revision <= expected[r.i] + counts[r.i] AND e.revision = expected[r.i] + w.n"
+}
+
+/** The last part of `append`: the results of the appends that were not written. `written`: where the events of one would be. */
+const refused = (schema: string, written: string) => `  IF cardinality(refused) > 0 THEN
     SELECT array_agg(coalesce(${LAST(schema, "s.id")}, -1) ORDER BY r.k), array_agg(m.last ORDER BY r.k)
       INTO actual, there
       FROM unnest(refused) WITH ORDINALITY r(i, k)
@@ -114,7 +134,7 @@ const refused = (schema: string) => `  IF cardinality(refused) > 0 THEN
       LEFT JOIN LATERAL (
         SELECT CASE WHEN count(*) = counts[r.i] THEN max(e.position) END AS last
         FROM unnest(ids[starts[r.i] + 1 : starts[r.i] + counts[r.i]]) WITH ORDINALITY w(id, n)
-        JOIN ${schema}.events e ON e.stream = s.id AND e.revision = expected[r.i] + w.n AND e.id = w.id) m ON true;
+        JOIN ${schema}.events e ON e.stream = s.id AND ${written} AND e.id = w.id) m ON true;
     IF written = 0 AND cardinality(array_remove(there, NULL)) > 0 THEN
       -- They may be visible without being on the standby yet, if somebody ended the wait for it. This transaction waits for it anew, but
       -- only if it has written something
@@ -174,7 +194,73 @@ const planOnce = (schema: string) => `ALTER FUNCTION ${schema}.append ${PLANNED_
 ALTER FUNCTION ${schema}.tails ${PLANNED_ONCE};
 `
 
+/** As `append`. After its row it also answers the events that refused appends did not know, if they are few. */
+const appendTelling = (schema: string) => `
+-- The newer events of appends that were refused, for as many appends as need at most \`most\` events and \`bytes\`. The limit keeps the
+-- range of revisions inside the search of the index
+CREATE FUNCTION ${schema}.newer_events(
+  names text[], expected bigint[], refused integer[], actual bigint[], there bigint[], most integer, bytes integer)
+RETURNS TABLE(conflict integer, revision bigint, place bigint, id uuid, type text, data text, metadata text)
+LANGUAGE plpgsql ${PLANNING} ${PLANNED_ONCE} AS $$
+#variable_conflict use_column
+BEGIN
+  RETURN QUERY SELECT q.i, q.revision, q.position, q.id, q.type, q.data, q.metadata FROM (
+    SELECT r.i, e.revision, e.position, e.id, e.type, e.data, e.metadata,
+      sum(octet_length(e.data) + octet_length(e.metadata)) OVER (ORDER BY r.k RANGE UNBOUNDED PRECEDING) AS total
+    FROM (
+      SELECT a.i, a.k, a.last, sum(a.last - expected[a.i]) OVER (ORDER BY a.k) AS events
+      FROM unnest(refused, actual, there) WITH ORDINALITY a(i, last, place, k)
+      WHERE a.place IS NULL AND a.last > expected[a.i]) r
+    JOIN ${schema}.streams s ON s.name = names[r.i]
+    JOIN LATERAL (
+      SELECT n.* FROM ${schema}.events n WHERE n.stream = s.id AND n.revision > expected[r.i] AND n.revision <= r.last
+      ORDER BY n.revision LIMIT most) e ON true
+    WHERE r.events <= most) q
+  WHERE q.total <= bytes ORDER BY q.i, q.revision;
+END $$;
+
+CREATE FUNCTION ${schema}.append_2(
+  names text[], expected bigint[], leads boolean[], counts integer[],
+  owners integer[], ids uuid[], types text[], datas text[], metadatas text[], most integer, bytes integer)
+RETURNS TABLE(before bigint, refused integer[], actual bigint[], there bigint[],
+  conflict integer, revision bigint, place bigint, id uuid, type text, data text, metadata text)
+LANGUAGE plpgsql AS $$
+BEGIN
+  SELECT a.before, a.refused, a.actual, a.there INTO before, refused, actual, there
+    FROM ${schema}.append(names, expected, leads, counts, owners, ids, types, datas, metadatas) a;
+  RETURN NEXT;
+  IF cardinality(refused) > 0 THEN
+    RETURN QUERY SELECT NULL::bigint, NULL::integer[], NULL::bigint[], NULL::bigint[],
+        n.conflict, n.revision, n.place, n.id, n.type, n.data, n.metadata
+      FROM ${schema}.newer_events(names, expected, refused, actual, there, most, bytes) n;
+  END IF;
+END $$;
+`
+
+/** Reads pages of the log with the events of some types only. */
+const readingSelected = (schema: string) => `
+-- The events of these types (of all, if it is NULL) among the next ones after a position: among at most \`most\`, and no further one after
+-- \`bytes\`, but at least one. The last row has no event, but the last position of the log
+CREATE FUNCTION ${schema}.read_log_2(after bigint, most integer, bytes integer, wanted text[])
+RETURNS TABLE(stream text, revision bigint, place bigint, id uuid, type text, data text, metadata text, total bigint)
+LANGUAGE plpgsql STABLE ${PLANNING} ${PLANNED_ONCE} AS $$
+#variable_conflict use_column
+BEGIN
+  RETURN QUERY ${page(
+    `FROM ${schema}.events e JOIN ${schema}.streams s ON s.id = e.stream
+      WHERE e.position > after AND e.position <= after + most AND (wanted IS NULL OR e.type = ANY (wanted)) ORDER BY e.position`,
+    "place"
+  )}
+  RETURN QUERY SELECT NULL::text, NULL::bigint, coalesce(max(e.position), 0), NULL::uuid, NULL::text, NULL::text, NULL::text, NULL::bigint
+    FROM ${schema}.events e;
+END $$;
+`
+
 export const EVENTS: Tables = {
   name: "events",
-  migrations: [(schema) => tables(schema) + append(schema) + tails(schema), (schema) => planOnce(schema) + reading(schema)]
+  migrations: [
+    (schema) => tables(schema) + append(schema, FIRST) + tails(schema),
+    (schema) => planOnce(schema) + reading(schema),
+    (schema) => append(schema, BOUNDED) + appendTelling(schema) + readingSelected(schema)
+  ]
 }

@@ -1,11 +1,12 @@
 /** The event store on PostgreSQL. Appends to many streams share a transaction, which the server syncs before it answers. */
-import { ClockGuard, EventStore, follow, GroupCommit, Paging, type StreamName } from "@millrace/event-sourcing"
+import { ClockGuard, EventStore, followPages, GroupCommit, Paging, type StreamName } from "@millrace/event-sourcing"
 import { Effect, Layer } from "effect"
 import { isText } from "./BinaryArrays.ts"
 import * as Connections from "./Connections.ts"
 import { EVENTS } from "./EventTables.ts"
 import { Fault, failing } from "./Fault.ts"
 import { DEFAULT_SCHEMA, migrate } from "./Migrations.ts"
+import * as Parts from "./Parts.ts"
 import * as PostgresLog from "./PostgresLog.ts"
 import { Recent } from "./Recent.ts"
 import * as Server from "./Server.ts"
@@ -70,21 +71,24 @@ export const makeOn = Effect.fnUntraced(function* (
           Effect.fail(fault.inDoubt ? new EventStore.AppendInDoubt({ stream, reason: fault.message }) : unavailable(fault)),
         onSuccess: (outcome): Effect.Effect<EventStore.Appended, EventStore.WrongRevision> =>
           "actual" in outcome
-            ? Effect.fail(new EventStore.WrongRevision({ stream, actual: outcome.actual }))
+            ? Effect.fail(new EventStore.WrongRevision({ stream, ...outcome }))
             : Effect.succeed(written(appended, outcome))
       })
     },
     readStream: (stream, options) => Paging.ofStream((at) => Effect.mapError(log.readStream(stream, at), unavailable), options),
     lastRevision: (stream) => Effect.mapError(groups.tails(stream), unavailable),
     readAll: (after) => Paging.ofLog(after, (seen) => Effect.mapError(log.readAll(seen), unavailable)),
-    subscribe: (after) =>
-      follow(after, wake.head, (seen) =>
-        Effect.suspend(() => {
+    subscribe: (after, selection) => {
+      const types = selection?.types && new Set(selection.types)
+      return followPages(after, wake.head, (seen) =>
+        Effect.suspend((): Effect.Effect<Pick<EventStore.Batch, "events" | "position">, EventStore.StoreUnavailable> => {
           const events = recent.between(seen, wake.head.position)
-          if (events !== undefined) return Effect.succeed(events)
-          return Effect.mapBoth(groups.pages(seen), { onFailure: unavailable, onSuccess: (page) => page.events })
+          if (events !== undefined) return Effect.succeed({ events })
+          const read = Effect.mapError(groups.parts({ after: seen, types }), unavailable)
+          return Effect.map(read, ({ events, position }) => (position === seen ? { events } : { events, position }))
         })
-      ),
+      )
+    },
     head: Effect.mapError(log.last, unavailable),
     loadSnapshot: (name) => Effect.mapError(log.loadSnapshot(name), unavailable),
     saveSnapshot: (name, snapshot) =>
@@ -117,20 +121,8 @@ const groupsOf = Effect.fnUntraced(function* (log: PostgresLog.PostgresLog) {
     lanes: LANES,
     count: QUESTIONS
   })
-  const pages = yield* GroupCommit.make({
-    ...failing,
-    send: (places: ReadonlyArray<EventStore.Position>) => pagesOf(log, places),
-    lanes: LANES,
-    count: 8
-  })
-  return { appends, snapshots, tails, pages }
-})
-
-/** Reads a page after each position. Most followers are at the same position, so one query serves them all. */
-const pagesOf = Effect.fnUntraced(function* (log: PostgresLog.PostgresLog, places: ReadonlyArray<EventStore.Position>) {
-  const found = new Map<EventStore.Position, Paging.Page>()
-  for (const place of places) if (!found.has(place)) found.set(place, yield* log.readAll(place))
-  return places.map((place) => found.get(place) ?? { events: [], isLast: true })
+  const parts = yield* GroupCommit.make({ ...failing, send: Parts.reader(log), lanes: LANES, count: 8 })
+  return { appends, snapshots, tails, parts }
 })
 
 /** The store with the clock check: it refuses the appends of a host whose clock is wrong. */

@@ -7,8 +7,18 @@ import { Fault } from "./Fault.ts"
 
 /** The most events in a page. */
 export const PAGE = 512
+/** The most events that the server looks at for a page of selected ones. */
+const SELECTED_PAGE = 4 * PAGE
 /** A page ends once it has this many bytes. */
 const PAGE_BYTES = 4_000_000
+
+/** The most newer events that a call of `append_2` answers. */
+const NEWER = 100
+/**
+ * The most bytes of them. The server sends the answer while it holds the lock of the log, so it has to fit in the buffers of a connection
+ * whose host was suspended.
+ */
+const NEWER_BYTES = 24_000
 
 export interface Append {
   readonly stream: StreamName.StreamName
@@ -26,23 +36,28 @@ export interface Written extends EventStore.Appended {
   readonly isNew: boolean
 }
 
-/** The last event of an append, or the stream's actual end if it differs from the expected revision. */
-export type Outcome = Written | { readonly actual: EventStore.ExpectedRevision }
+/** The stream's end, which differs from the expected revision, and the events up to it if the server told them. */
+export type Conflict = Pick<EventStore.WrongRevision, "actual" | "newer">
 
-interface Row {
+export type Outcome = Written | Conflict
+
+interface EventRow {
   readonly [column: string]: unknown
-  readonly stream: StreamName.StreamName
   readonly revision: string
   readonly place: string
   readonly id: string
   readonly type: string
   readonly data: string
   readonly metadata: string
+}
+
+interface Row extends EventRow {
+  readonly stream: StreamName.StreamName
   /** Bytes of the page up to and including this event. */
   readonly total: string
 }
 
-const recorded = ({ stream, revision, place, id, type, data, metadata }: Row): EventStore.RecordedEvent => ({
+const recorded = (stream: StreamName.StreamName, { revision, place, id, type, data, metadata }: EventRow): EventStore.RecordedEvent => ({
   id,
   type,
   data,
@@ -53,11 +68,25 @@ const recorded = ({ stream, revision, place, id, type, data, metadata }: Row): E
 })
 
 const pageOf = (rows: ReadonlyArray<Row>, limit: number): Paging.Page => ({
-  events: rows.map(recorded),
+  events: rows.map((row) => recorded(row.stream, row)),
   isLast: rows.length < limit && Number(rows.at(-1)?.total ?? 0) < PAGE_BYTES
 })
 
-/** The result of the database function `append`. */
+/** The events of a part of the log that were asked for. `position`: how far it was read. `isLast`: whether that is the end of the log. */
+export interface Part extends Required<Pick<EventStore.Batch, "events" | "position">> {
+  readonly isLast: boolean
+}
+
+const partOf = (rows: ReadonlyArray<Row>, after: EventStore.Position, most: number): Part => {
+  const last = Number(rows.at(-1)?.place ?? 0)
+  const found = rows.slice(0, -1)
+  const newest = found.at(-1)
+  const isCut = newest !== undefined && Number(newest.total) >= PAGE_BYTES
+  const end = isCut ? Number(newest.place) : Math.max(placeOf(after), Math.min(placeOf(after) + most, last))
+  return { events: found.map((row) => recorded(row.stream, row)), position: positionOf(end), isLast: end >= last }
+}
+
+/** The first row of the database function `append_2`. */
 interface AppendRow {
   readonly [column: string]: unknown
   /** The last position before these appends. */
@@ -68,7 +97,24 @@ interface AppendRow {
   readonly there: ReadonlyArray<string | null> | null
 }
 
-const outcomesOf = (appends: ReadonlyArray<Append>, { before, refused, actual, there }: AppendRow): ReadonlyArray<Outcome> => {
+/** A further row of `append_2`: an event that an append did not know. */
+interface NewerRow extends EventRow {
+  /** The place of the append in the call, from 1. */
+  readonly conflict: number
+}
+
+const conflictOf = ({ stream, before }: Append, actual: number, newer: ReadonlyArray<NewerRow>): Conflict => {
+  const events = newer.map((row) => recorded(stream, row))
+  const isComplete = events.length > 0 && events.length === actual - before
+  return { actual: EventStore.expectedOf(actual), ...(isComplete ? { newer: events } : {}) }
+}
+
+const outcomesOf = (
+  appends: ReadonlyArray<Append>,
+  { before, refused, actual, there }: AppendRow,
+  newer: ReadonlyArray<NewerRow>
+): ReadonlyArray<Outcome> => {
+  const byAppend = Map.groupBy(newer, ({ conflict }) => conflict - 1)
   const places = new Map(refused.map((i, k) => [i - 1, k]))
   let place = Number(before)
   return appends.map((one, i): Outcome => {
@@ -80,16 +126,20 @@ const outcomesOf = (appends: ReadonlyArray<Append>, { before, refused, actual, t
     }
     const last = there?.[k] ?? undefined
     return last === undefined
-      ? { actual: EventStore.expectedOf(Number(actual?.[k])) }
+      ? conflictOf(one, Number(actual?.[k]), byAppend.get(i) ?? [])
       : { revision, position: positionOf(Number(last)), isNew: false }
   })
 }
 
+/** The types of the parameters that describe appends. */
+const APPENDED = ["text[]", "bigint[]", "boolean[]", "integer[]", "integer[]", "uuid[]", "text[]", "text[]", "text[]"]
+
 const statements = (schema: string) => ({
-  append: calling(schema, "append", "text[]", "bigint[]", "boolean[]", "integer[]", "integer[]", "uuid[]", "text[]", "text[]", "text[]"),
+  append: calling(schema, "append_2", ...APPENDED, "integer", "integer"),
   tails: calling(schema, "tails", "text[]", "boolean"),
   readStream: calling(schema, "read_stream", "text", "boolean", "bigint", "integer", "integer"),
   readAll: calling(schema, "read_log", "bigint", "integer", "integer"),
+  readSelected: calling(schema, "read_log_2", "bigint", "integer", "integer", "text[]"),
   last: `SELECT coalesce(max(position), 0) AS last FROM ${schema}.events`,
   loadSnapshot: `SELECT revision, data FROM ${schema}.snapshots WHERE name = $1`,
   // Sorted by name, so that two hosts cannot deadlock
@@ -100,7 +150,7 @@ const statements = (schema: string) => ({
     ON CONFLICT (name) DO UPDATE SET revision = excluded.revision, data = excluded.data WHERE excluded.revision >= s.revision`
 })
 
-/** The parameters of the database function `append`. */
+/** The parameters of the database function `append_2`, but for the bounds of its answer. */
 const parametersOf = (appends: ReadonlyArray<Append>): ReadonlyArray<Buffer> => {
   const known = new Set<string>()
   const leads = appends.map(({ stream }) => known.size < known.add(stream).size)
@@ -127,11 +177,11 @@ export const make = (connections: Connections, schema: string, isStandbyEnough: 
     /** Sends all appends in one transaction. Each is written whole, found already written, or refused. */
     append: (appends: ReadonlyArray<Append>): Effect.Effect<ReadonlyArray<Outcome>, Fault> =>
       Effect.flatMap(
-        Effect.suspend(() => connections.write<AppendRow>(sql.append, ...parametersOf(appends))),
-        ([row]) =>
+        Effect.suspend(() => connections.write<AppendRow | NewerRow>(sql.append, ...parametersOf(appends), NEWER, NEWER_BYTES)),
+        ([row, ...newer]) =>
           row === undefined
             ? Effect.fail(new Fault(`${connections.where} did not answer`, { inDoubt: true }))
-            : Effect.succeed(outcomesOf(appends, row))
+            : Effect.succeed(outcomesOf(appends, row as AppendRow, newer as ReadonlyArray<NewerRow>))
       ),
 
     /** The current ends of streams. */
@@ -153,6 +203,16 @@ export const make = (connections: Connections, schema: string, isStandbyEnough: 
         Effect.suspend(() => connections.read<Row>(sql.readAll, placeOf(after), PAGE, PAGE_BYTES)),
         (rows) => pageOf(rows, PAGE)
       ),
+
+    /** The next part of the log, with the events of these types; of all types if they are undefined. */
+    readSelected: (after: EventStore.Position, types: ReadonlySet<string> | undefined): Effect.Effect<Part, Fault> => {
+      const most = types === undefined ? PAGE : SELECTED_PAGE
+      const wanted = types === undefined ? null : texts([...types])
+      return Effect.map(
+        Effect.suspend(() => connections.read<Row>(sql.readSelected, placeOf(after), most, PAGE_BYTES, wanted)),
+        (rows) => partOf(rows, after, most)
+      )
+    },
 
     /** The newest position of the log. */
     last: Effect.map(connections.read<{ last: string }>(sql.last), ([row]) => positionOf(Number(row?.last ?? 0))),

@@ -1,7 +1,7 @@
 /** The order of the log: a reader that sees an event sees all events before it, even while transactions are held open. */
 import { EventStore, type StreamName } from "@millrace/event-sourcing"
 import { PostgresEventStore } from "@millrace/event-store-postgres"
-import { Effect, Fiber, type Scope, Stream } from "effect"
+import { Array as Arr, Effect, Fiber, type Scope, Stream } from "effect"
 import fc from "fast-check"
 import { assert, describe, expect, it } from "vitest"
 import { client, schema } from "./Postgres.ts"
@@ -239,6 +239,41 @@ describe("appends of one process", () => {
       } = yield* run(db, `SELECT count(DISTINCT xmin::text) AS transactions, count(*) AS events FROM ${schema}.events`)
       expect(Number(row?.events)).toBe(1_000)
       expect(Number(row?.transactions)).toBeLessThanOrEqual(3)
+    })
+  )
+})
+
+describe("a subscription to some types of events", () => {
+  test(
+    "skips parts of the log without them, and gets all of them beside a follower of everything",
+    Effect.gen(function* () {
+      const { url, schema, store } = yield* opened
+      const peer = yield* PostgresEventStore.make({ url, schema })
+      const wanted: Array<string> = []
+      // More than a page of them, with gaps of more than a page
+      for (let n = 0; n < 12; n++) {
+        const batch = Arr.makeBy(500, (i) => (n % 6 === 5 && i % 2 === 0 ? { ...event(), type: "Rare" } : event()))
+        yield* store.append("a-1", EventStore.expectedOf(500 * n - 1), batch)
+        wanted.push(...batch.flatMap(({ id, type }) => (type === "Rare" ? [id] : [])))
+      }
+      let reached = EventStore.start
+      const rare: Array<EventStore.RecordedEvent> = []
+      yield* Effect.forkScoped(
+        Stream.runForEach(peer.subscribe(EventStore.start, { types: ["Rare"] }), (batch) =>
+          Effect.sync(() => {
+            reached = EventStore.endOf(batch) ?? reached
+            rare.push(...batch.events.filter(({ type }) => type === "Rare"))
+          })
+        )
+      )
+      const all = yield* following(peer)
+      const { position } = yield* store.append("b-1", "noStream", [event()])
+      yield* until(
+        "all is followed",
+        Effect.sync(() => reached >= position && all.length === 6_001)
+      )
+      expect(idsOf(rare)).toEqual(wanted)
+      expect(idsOf(all)).toEqual(idsOf(yield* readAll(store, EventStore.start)))
     })
   )
 })

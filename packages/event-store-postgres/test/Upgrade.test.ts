@@ -81,9 +81,9 @@ const firstRelease = (db: pg.Client, schema: string) => {
   }
 }
 
-const upgraded = Effect.gen(function* () {
+const upgraded = Effect.fnUntraced(function* (version: number) {
   const options = yield* schema
-  yield* tablesOf(options, 1)
+  yield* tablesOf(options, version)
   const db = yield* client(options.url)
   const old = firstRelease(db, options.schema)
   const kept = event()
@@ -99,9 +99,9 @@ const upgraded = Effect.gen(function* () {
   return { old, events, state, kept }
 })
 
-it("a migration leaves the tables as they are for hosts of the release before, which run on beside new ones", () =>
+it.each([1, 2])("a migration leaves tables of version %i as they are for their hosts, which run on beside new ones", (version) =>
   Effect.gen(function* () {
-    const { old, events, kept, state } = yield* upgraded
+    const { old, events, kept, state } = yield* upgraded(version)
     expect(idsOf(yield* readAll(events, EventStore.start))).toEqual([kept.id])
     expect((yield* state.get("s", "kept"))?.value).toEqual(Uint8Array.of(7))
     let streams = 0
@@ -133,11 +133,12 @@ it("a migration leaves the tables as they are for hosts of the release before, w
         { numRuns: 25 }
       )
     )
-  }).pipe(Effect.scoped, Effect.runPromise))
+  }).pipe(Effect.scoped, Effect.runPromise)
+)
 
 it("both releases see each other's state", () =>
   Effect.gen(function* () {
-    const { old, state } = yield* upgraded
+    const { old, state } = yield* upgraded(1)
     for (let n = 0; n < 8; n++) {
       const changes: StateStore.Change = { _tag: "put", space: "s", key: "k", value: Uint8Array.of(n) }
       if (n % 2 === 0) yield* state.write([changes])

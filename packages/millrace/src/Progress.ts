@@ -135,7 +135,7 @@ class Rebuilding {
     const advance = (batch: EventStore.Batch) => {
       if (!this.#open.has(subscription)) return batch
       subscription.events += batch.events.length
-      subscription.part = partOf(batch.events.at(-1)?.position ?? after, head)
+      subscription.part = partOf(EventStore.endOf(batch) ?? after, head)
       if (batch.live) this.#end(subscription)
       else this.#show()
       return batch
@@ -172,8 +172,8 @@ export const rebuilding = (what: string): Effect.Effect<EventStore.EventStore["S
     if (terminal === undefined) return store
     const clock = yield* Clock.Clock
     const shared = new Rebuilding(what, terminal, () => clock.currentTimeMillisUnsafe())
-    const subscribe: typeof store.subscribe = (after) =>
-      Stream.unwrap(Effect.map(store.head, (head) => shared.watch(store.subscribe(after), after, head)))
+    const subscribe: typeof store.subscribe = (after, selection) =>
+      Stream.unwrap(Effect.map(store.head, (head) => shared.watch(store.subscribe(after, selection), after, head)))
     return EventStore.EventStore.of({ ...store, subscribe })
   })
 

@@ -74,7 +74,7 @@ export const make = (store: Service, options: Options = {}): FaultyEventStore =>
     readStream: (stream, how) => faults.streamed("readStream", stream, store.readStream(stream, how)),
     lastRevision: (stream) => faults.other("lastRevision", stream, store.lastRevision(stream)),
     readAll: (after) => faults.streamed("readAll", "", store.readAll(after)),
-    subscribe: (after) => faults.streamed("subscribe", "", store.subscribe(after)),
+    subscribe: (...of) => faults.streamed("subscribe", "", store.subscribe(...of)),
     head: faults.other("head", "", store.head),
     loadSnapshot: (name) => faults.other("loadSnapshot", name, store.loadSnapshot(name)),
     saveSnapshot: (name, snapshot) => faults.other("saveSnapshot", name, store.saveSnapshot(name, snapshot)),

@@ -23,11 +23,11 @@ export const appending: StoreContract = {
     const batch = yield* freshEvents(2)
     assert.equal((yield* store.append(one, "noStream", batch)).revision, 1)
     for (const expected of ["noStream", 0, 2, 7] as const) {
-      const refused = yield* Effect.flip(store.append(one, expected, yield* freshEvents(1)))
-      assert.deepEqual(refused, new EventStore.WrongRevision({ stream: one, actual: 1 }))
+      const refused = wrongRevision(yield* Effect.exit(store.append(one, expected, yield* freshEvents(1))))
+      assert.deepEqual([refused.stream, refused.actual], [one, 1])
     }
-    const refused = yield* Effect.flip(store.append(other, 0, yield* freshEvents(1)))
-    assert.deepEqual(refused, new EventStore.WrongRevision({ stream: other, actual: "noStream" }))
+    const refused = wrongRevision(yield* Effect.exit(store.append(other, 0, yield* freshEvents(1))))
+    assert.deepEqual([refused.stream, refused.actual, refused.newer], [other, "noStream", undefined])
     const third = yield* freshEvents(1)
     assert.equal((yield* store.append(one, 1, third)).revision, 2)
     const events = yield* readAllOf(store, one)
@@ -37,6 +37,22 @@ export const appending: StoreContract = {
       [0, 1, 2].map((revision) => ({ stream: one, revision }))
     )
     assert.deepEqual(yield* readAllOf(store, other), [])
+  },
+
+  *"tells with a refusal all events that the writer did not know, or none"(store) {
+    const stream = yield* freshStream
+    for (const [before, count] of [
+      ["noStream", 3],
+      [2, 2],
+      [4, 120]
+    ] as const)
+      yield* store.append(stream, before, yield* freshEvents(count))
+    const events = yield* readAllOf(store, stream)
+    for (const expected of ["noStream", 0, 2, 3, 100, 123, 300] as const) {
+      const { newer } = wrongRevision(yield* Effect.exit(store.append(stream, expected, yield* freshEvents(1))))
+      if (newer !== undefined) assert.deepEqual(newer, events.slice(EventStore.revisionOf(expected) + 1))
+      if (newer !== undefined) assert(newer.length > 0)
+    }
   },
 
   *"returns the revision and position of the last event"(store) {

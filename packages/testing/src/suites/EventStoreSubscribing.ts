@@ -1,9 +1,21 @@
 /** The contract of event stores: following the log. */
 import assert from "node:assert/strict"
-import { EventStore, type StreamName } from "@millrace/event-sourcing"
+import { EventStore, StreamName } from "@millrace/event-sourcing"
 import { Deferred, Effect, Fiber, Stream } from "effect"
 import { atOnce, failsafe, nth } from "./Contract.ts"
-import { followed, freshEvents, freshStream, ids, lastOf, ofStreams, type Store, type StoreContract, slice } from "./EventStoreFixtures.ts"
+import {
+  type Batch,
+  change,
+  followed,
+  freshEvents,
+  freshStream,
+  ids,
+  lastOf,
+  ofStreams,
+  type Store,
+  type StoreContract,
+  slice
+} from "./EventStoreFixtures.ts"
 
 /** Collects ids of these streams until `count` were seen, and notes how many had been seen when the subscription was live. */
 const watch = (store: Store, after: EventStore.Position, names: ReadonlyArray<StreamName.StreamName>, count: number) =>
@@ -46,6 +58,39 @@ export const subscribing: StoreContract = {
     yield* store.append(one, 1, nth(batches, 2))
     yield* store.append(two, 1, nth(batches, 3))
     assert.deepEqual(yield* watched.done, ids(batches.flat()))
+  },
+
+  *"gives a subscription all events that it selects, and tells how far it has read"(store) {
+    const stream = yield* freshStream
+    const before = yield* store.head
+    const [old, recent] = [yield* freshEvents(6), yield* freshEvents(3)]
+    const typed = (batch: Batch, other: number) =>
+      change(batch, (all) => all.map((event, i) => (i % other === 0 ? event : { ...event, type: "Other" })))
+    const [first, second] = [typed(old, 2), typed(recent, 3)]
+    yield* store.append(stream, "noStream", first)
+    yield* followed(store, before, [stream], 6)
+    const selected: Array<EventStore.RecordedEvent> = []
+    let reached = before
+    yield* Effect.forkScoped(
+      store.subscribe(before, { types: [first[0].type], categories: [StreamName.category(stream)] }).pipe(
+        Stream.runForEach((batch) =>
+          Effect.sync(() => {
+            for (const event of batch.events) {
+              assert(event.position > reached)
+              reached = event.position
+              if (event.stream === stream && event.type === first[0].type) selected.push(event)
+            }
+            const end = EventStore.endOf(batch) ?? reached
+            assert(end >= reached)
+            reached = end
+          })
+        )
+      )
+    )
+    const { position } = yield* store.append(stream, 5, second)
+    const end: Effect.Effect<void> = Effect.suspend(() => (reached >= position ? Effect.void : Effect.andThen(Effect.sleep(5), end)))
+    yield* failsafe("the end", end)
+    assert.deepEqual(ids(selected), ids([...first, ...second].filter(({ type }) => type === first[0].type)))
   },
 
   *"is live at once at the end of the log"(store) {
