@@ -3,12 +3,14 @@ import { existsSync, statSync } from "node:fs"
 import { dirname, resolve } from "node:path"
 import Database from "better-sqlite3"
 import { Fault, faultOf, faultOfCommit } from "./Fault.ts"
-import { migrate, requireNewest, type Schema, versionOf } from "./Migrations.ts"
+import { migrate, readAsNewest, type Schema, versionOf } from "./Migrations.ts"
 
 export interface ConnectionOptions {
   readonly filename: string
   /** Opens the file for reading only. Another process may write to it. Nothing is created or migrated, and every write fails. */
   readonly readOnly?: boolean
+  /** Called before the file of an older release is migrated. */
+  readonly onMigration?: (from: number, to: number) => void
   /** The most pages of the file. A write beyond them fails as on a full disk. */
   readonly maxPages?: number
 }
@@ -30,7 +32,7 @@ export class Connection<Statements> {
 
   /** Throws a {@link Fault}. `pragmas` are set before the file is migrated. */
   constructor(
-    { filename, readOnly = false, maxPages }: ConnectionOptions,
+    { filename, readOnly = false, onMigration = () => {}, maxPages }: ConnectionOptions,
     schema: Schema,
     pragmas: string,
     statements: (db: Database.Database) => Statements
@@ -47,12 +49,12 @@ export class Connection<Statements> {
       // Checked before any change, so a file that is not a database or belongs to another program stays untouched
       versionOf(db, this.filename, schema)
       if (isTorn) throw new Fault(`${this.filename} is corrupt: it was cut short; keep a copy of it, then restore a backup`)
-      if (readOnly) requireNewest(db, this.filename, schema)
+      if (readOnly) readAsNewest(db, this.filename, schema)
       else {
         db.exec(pragmas)
         requireDurable(db, this.filename)
         if (maxPages !== undefined) db.exec(`PRAGMA max_page_count = ${maxPages}`)
-        migrate(db, this.filename, schema)
+        if (migrate(db, this.filename, schema, onMigration)) db.exec(pragmas)
       }
       this.db = db
       this.#begin = db.prepare("BEGIN IMMEDIATE")

@@ -52,6 +52,8 @@ const explain = (kind: string, filename: string): string => {
       return `The disk under ${filename} failed`
     case "CORRUPT":
       return `${filename} is corrupt: keep a copy of it and its -wal file, then restore a backup`
+    case "CONSTRAINT":
+      return `${filename} contradicts itself: keep a copy of it and its -wal file, audit it, then restore a backup`
     case "NOTADB":
       return `${filename} is not an SQLite database`
     case "CANTOPEN":

@@ -12,9 +12,9 @@ import Database from "better-sqlite3"
 import { Effect } from "effect"
 import { Connection } from "./Connection.ts"
 import { type Fault, faultOf } from "./Fault.ts"
+import * as LogTables from "./LogTables.ts"
 import { open, patiently } from "./Patience.ts"
 import * as SqliteCheck from "./SqliteCheck.ts"
-import * as SqliteLog from "./SqliteLog.ts"
 import * as SqliteStateStore from "./SqliteStateStore.ts"
 
 export interface Files {
@@ -36,7 +36,7 @@ const unavailable = (fault: Fault) => new EventStore.StoreUnavailable({ reason: 
  * released first, because an erasure waits for the readers of the state. `onProgress` is told about the log, which is much the larger.
  */
 export const copy = Effect.fn("SqliteCopy.copy")(function* (from: Files, to: Files, onProgress: OnProgress = () => {}) {
-  const [logLock, log] = yield* connect(from.log, SqliteLog)
+  const [logLock, log] = yield* connect(from.log, LogTables)
   const [stateLock, state] = yield* connect(from.state, SqliteStateStore)
   yield* patiently(
     from.log,
@@ -54,7 +54,7 @@ export const copy = Effect.fn("SqliteCopy.copy")(function* (from: Files, to: Fil
 }, Effect.scoped)
 
 interface Kind {
-  readonly SCHEMA: typeof SqliteLog.SCHEMA
+  readonly SCHEMA: typeof LogTables.SCHEMA
   readonly PRAGMAS: string
 }
 

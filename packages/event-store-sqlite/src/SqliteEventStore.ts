@@ -1,10 +1,9 @@
 /** The embedded durable event store: one SQLite file in WAL mode, shared by the processes of one host. It syncs before it answers. */
 import { EventStore, follow, type Head, Paging, placeOf, positionOf, type StreamName, WatchedHead } from "@millrace/event-sourcing"
 import { Effect, Exit, Layer, type Scope } from "effect"
-import type { ConnectionOptions } from "./Connection.ts"
 import type { Fault } from "./Fault.ts"
 import { open, patiently } from "./Patience.ts"
-import { PAGE, SqliteLog } from "./SqliteLog.ts"
+import { type LogOptions, PAGE, SqliteLog } from "./SqliteLog.ts"
 import * as Transactions from "./Transactions.ts"
 
 export { parsePosition, stepBack } from "@millrace/event-sourcing"
@@ -17,8 +16,11 @@ const unavailable = (fault: Fault) => new EventStore.StoreUnavailable({ reason: 
 type Service = EventStore.EventStore["Service"]
 type Read = <A>(look: () => A) => Effect.Effect<A, EventStore.StoreUnavailable>
 
-export const make = Effect.fnUntraced(function* (options: ConnectionOptions) {
-  const log = yield* open(options.filename, () => new SqliteLog(options), unavailable)
+export const make = Effect.fnUntraced(function* (options: LogOptions) {
+  const runSync = Effect.runSyncWith(yield* Effect.context<never>())
+  const onMigration = (from: number, to: number) =>
+    runSync(Effect.logInfo(`Migrating ${options.filename} from version ${from} to ${to}: some seconds for a million events`))
+  const log = yield* open(options.filename, () => new SqliteLog({ onMigration, ...options }), unavailable)
   const end = Effect.try({ try: () => positionOf(log.last()), catch: (error) => error })
   const head = new WatchedHead(positionOf(log.place), end, POLL, yield* Effect.context<Scope.Scope>())
   const transactions = yield* Transactions.make(
@@ -85,5 +87,5 @@ const subscriber = (log: SqliteLog, read: Read, head: Head): Service["subscribe"
   return (after) => follow(after, head, pageAfter)
 }
 
-export const layer = (options: ConnectionOptions): Layer.Layer<EventStore.EventStore, EventStore.StoreUnavailable> =>
+export const layer = (options: LogOptions): Layer.Layer<EventStore.EventStore, EventStore.StoreUnavailable> =>
   Layer.effect(EventStore.EventStore, make(options))

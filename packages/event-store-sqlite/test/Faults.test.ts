@@ -2,7 +2,7 @@
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { EventStore, type StreamName, uuidv7 } from "@millrace/event-sourcing"
-import { SqliteEventStore, SqliteStateStore } from "@millrace/event-store-sqlite"
+import { SqliteCheck, SqliteEventStore, SqliteStateStore } from "@millrace/event-store-sqlite"
 import Database from "better-sqlite3"
 import { Deferred, Effect, Exit, Fiber, Option, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
@@ -37,9 +37,9 @@ const readAll = (store: EventStore.EventStore["Service"]) =>
   })
 
 /** A closed log of 600 events in 40 streams, in one file. */
-const written = (filename: string) =>
+const written = (filename: string, unindexed = 1_000) =>
   Effect.gen(function* () {
-    const store = yield* SqliteEventStore.make({ filename })
+    const store = yield* SqliteEventStore.make({ filename, unindexed })
     for (let i = 0; i < 40; i++) yield* store.append(`account-${i}`, "noStream", [event(), ...Array.from({ length: 14 }, event)])
     return yield* readAll(store)
   }).pipe(Effect.scoped)
@@ -211,12 +211,12 @@ describe("a damaged file", () => {
   const changed = (bytes: Buffer, at: number, into: Uint8Array) =>
     Buffer.concat([bytes.subarray(0, at), into, bytes.subarray(at + into.length)])
 
-  it("is reported when a damaged page is read; no event goes missing silently", () =>
+  it.each([1, 1_000])("is reported when a damaged page is read; no event goes missing silently; its index lacks %s events", (unindexed) =>
     run(
       Effect.gen(function* () {
         const folder = yield* temporaryFolder
         const filename = join(folder, "log.db")
-        const whole = yield* written(filename)
+        const whole = yield* written(filename, unindexed)
         const bytes = readFileSync(filename)
         const pages = bytes.length / 4_096
         expect(pages).toBeGreaterThan(30)
@@ -240,7 +240,8 @@ describe("a damaged file", () => {
         // All pages except those of snapshots and of the index of names
         expect(refusals).toBeGreaterThan(pages * 2 - 12)
       })
-    ))
+    )
+  )
 
   it("is reported when an event was removed from its stream", () =>
     run(
@@ -251,6 +252,54 @@ describe("a damaged file", () => {
           DELETE FROM events WHERE revision = 5 AND stream = (SELECT id FROM streams WHERE name = 'account-7')`
         yield* Effect.scoped(Effect.map(other(filename), (db) => db.exec(takeOut)))
         expect(yield* refusal(filename)).toBe(`StoreUnavailable: ${filename} is corrupt: events of account-7 are missing after revision 0`)
+      })
+    ))
+
+  it("is reported when an event of the index was removed from its stream", () =>
+    run(
+      Effect.gen(function* () {
+        const filename = join(yield* temporaryFolder, "log.db")
+        yield* written(filename, 1)
+        const takeOut = `DROP TRIGGER stream_index_is_never_removed; DELETE FROM stream_index
+          WHERE revision = 5 AND stream = (SELECT id FROM streams WHERE name = 'account-7')`
+        yield* Effect.scoped(Effect.map(other(filename), (db) => db.exec(takeOut)))
+        expect(yield* refusal(filename)).toBe(`StoreUnavailable: ${filename} is corrupt: events of account-7 are missing after revision 0`)
+        expect((yield* SqliteCheck.check(filename)).problems).toEqual(["stream_index has 599 entries for 600 events"])
+      })
+    ))
+
+  it("is reported when the index has the place of another event", () =>
+    run(
+      Effect.gen(function* () {
+        const filename = join(yield* temporaryFolder, "log.db")
+        yield* written(filename, 1)
+        const exchange = `DROP TRIGGER stream_index_is_never_changed; UPDATE stream_index SET position = position + 1
+          WHERE revision = 5 AND stream = (SELECT id FROM streams WHERE name = 'account-7')`
+        yield* Effect.scoped(Effect.map(other(filename), (db) => db.exec(exchange)))
+        expect(yield* refusal(filename)).toBe(`StoreUnavailable: ${filename} is corrupt: events of account-7 are missing after revision 0`)
+        expect((yield* SqliteCheck.check(filename)).problems).toEqual(["stream_index has 1 entries without their event"])
+        expect((yield* SqliteCheck.check(filename, "quick")).problems).toEqual([])
+      })
+    ))
+
+  it("is reported when an event has the revision of another", () =>
+    run(
+      Effect.gen(function* () {
+        const filename = join(yield* temporaryFolder, "log.db")
+        yield* written(filename)
+        const repeat = (revision: number) =>
+          `INSERT INTO events SELECT (SELECT max(position) + 1 FROM events), id, ${revision}, 'id', 'Happened', '{}', '{}'
+          FROM streams WHERE name = 'account-7'`
+        yield* Effect.scoped(Effect.map(other(filename), (db) => db.exec(repeat(3))))
+        expect(yield* refusal(filename)).toBe(`StoreUnavailable: ${filename} is corrupt: event 601 repeats revision 3 of its stream`)
+        const indexed = join(yield* temporaryFolder, "log.db")
+        yield* written(indexed, 1)
+        yield* Effect.scoped(Effect.map(other(indexed), (db) => db.exec(repeat(3))))
+        const store = yield* SqliteEventStore.make({ filename: indexed, unindexed: 1 })
+        expect(yield* reasonOf(store.append("account-8", 14, [event()]))).toMatch(
+          /^StoreUnavailable: .* contradicts itself: .*stream_index/
+        )
+        expect(yield* store.lastRevision("account-8")).toBe(14)
       })
     ))
 
@@ -345,7 +394,7 @@ describe("a file of another program", () => {
         const filename = join(yield* temporaryFolder, "log.db")
         yield* written(filename)
         yield* Effect.scoped(Effect.map(other(filename), (db) => db.exec("PRAGMA user_version = 7")))
-        const told = `StoreUnavailable: ${filename} was written by a newer release: its schema is version 7, this release knows up to 1`
+        const told = `StoreUnavailable: ${filename} was written by a newer release: its schema is version 7, this release knows up to 2`
         expect(yield* refusal(filename)).toBe(told)
         expect(yield* reasonOf(Effect.scoped(SqliteEventStore.make({ filename, readOnly: true })))).toBe(told)
       })
@@ -408,12 +457,14 @@ describe("the events table", () => {
     run(
       Effect.gen(function* () {
         const filename = join(yield* temporaryFolder, "log.db")
-        const whole = yield* written(filename)
+        const whole = yield* written(filename, 1)
         const db = yield* other(filename)
         for (const sql of [
           "UPDATE events SET data = '{}'",
           "DELETE FROM events",
           "DELETE FROM events WHERE position = 600",
+          "UPDATE stream_index SET position = 1",
+          "DELETE FROM stream_index",
           "UPDATE streams SET name = 'x-' || name",
           "DELETE FROM streams"
         ]) {

@@ -7,9 +7,16 @@ import { inTemporaryFolder, temporaryFolder } from "./TemporaryFolder.ts"
 
 eventStoreSuite("sqlite", () => inTemporaryFolder((filename) => SqliteEventStore.layer({ filename })), { describe, it })
 
-const twoConnections = Effect.gen(function* () {
-  const filename = join(yield* temporaryFolder, "log.db")
-  return [yield* SqliteEventStore.make({ filename }), yield* SqliteEventStore.make({ filename })] as const
+eventStoreSuite("sqlite, indexed often", () => inTemporaryFolder((filename) => SqliteEventStore.layer({ filename, unindexed: 2 })), {
+  describe,
+  it
 })
 
-eventStorePeersSuite("sqlite", twoConnections, { describe, it })
+const twoConnections = (unindexed: number) =>
+  Effect.gen(function* () {
+    const filename = join(yield* temporaryFolder, "log.db")
+    return [yield* SqliteEventStore.make({ filename, unindexed }), yield* SqliteEventStore.make({ filename, unindexed })] as const
+  })
+
+eventStorePeersSuite("sqlite", twoConnections(1_000_000), { describe, it })
+eventStorePeersSuite("sqlite, indexed often", twoConnections(3), { describe, it })

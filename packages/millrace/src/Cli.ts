@@ -1,7 +1,7 @@
 /** The command line: every command. */
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Money } from "@millrace/core"
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Logger } from "effect"
 import { CliConfig, type CliError, CliOutput, Command, GlobalFlag } from "effect/cli"
 import { accounts } from "./commands/Accounts.ts"
 import { audit } from "./commands/Audit.ts"
@@ -88,6 +88,8 @@ export const run = (args: ReadonlyArray<string>) =>
 export const main = (args: ReadonlyArray<string>): Effect.Effect<void> =>
   inMoney(Effect.catchCause(run(args), Failure.report)).pipe(
     Effect.provide(NodeServices.layer),
+    // Stdout has the result alone
+    Effect.provideService(Logger.LogToStderr, true),
     Effect.provideService(Progress.Shown, Progress.terminalOf(process.stderr, process.env["TERM"])),
     Effect.catchCause(Failure.report)
   )

@@ -1,0 +1,153 @@
+/**
+ * Which events are of which stream. The table `stream_index` has all events up to a place, and this connection keeps the places of the
+ * later ones in memory. Once these are many, the next transaction adds them to the table.
+ */
+import type { EventStore, Place, StreamName } from "@millrace/event-sourcing"
+import type Database from "better-sqlite3"
+import { UnindexedEvents } from "./UnindexedEvents.ts"
+
+/** The most streams whose ends are in memory. */
+const ENDS = 100_000
+/** If other processes have written more events than this, the ends in memory are dropped instead of updated. */
+const CATCH_UP = 10_000
+/** The events that are added to the table at once. It takes about twenty milliseconds. */
+const UNINDEXED = 16_384
+
+/** An event as the file has it, in a known stream. */
+export interface Row extends EventStore.EventData {
+  readonly revision: EventStore.Revision
+  readonly place: Place
+}
+
+/** Where an event is, by the number of its stream. */
+interface Whereabouts {
+  readonly stream: number
+  readonly revision: EventStore.Revision
+  readonly place: Place
+}
+
+const EVENT = "e.revision, e.position AS place, e.id, e.type, e.data, e.metadata"
+
+const statements = (db: Database.Database) => ({
+  last: db.prepare<[], Place>("SELECT coalesce(max(position), 0) FROM events").pluck(),
+  between: db.prepare<[Place, Place], Whereabouts>(
+    "SELECT stream, revision, position AS place FROM events WHERE position > ? AND position <= ? ORDER BY position"
+  ),
+  stream: db.prepare<[StreamName.StreamName], number>("SELECT id FROM streams WHERE name = ?").pluck(),
+  addStream: db.prepare<[StreamName.StreamName]>("INSERT INTO streams(name) VALUES (?)"),
+  indexed: db.prepare<[], Place>("SELECT position FROM stream_index_end").pluck(),
+  setIndexed: db.prepare<[Place]>("UPDATE stream_index_end SET position = ?"),
+  add: db.prepare<[Place]>(
+    "INSERT INTO stream_index SELECT stream, revision, position FROM events WHERE position > ? ORDER BY stream, revision"
+  ),
+  end: db.prepare<[number], EventStore.Revision | null>("SELECT max(revision) FROM stream_index WHERE stream = ?").pluck(),
+  rows: db.prepare<[number, EventStore.Revision, EventStore.Revision], Row>(
+    `SELECT ${EVENT} FROM stream_index i
+    CROSS JOIN events e ON e.position = i.position AND e.stream = i.stream AND e.revision = i.revision
+    WHERE i.stream = ? AND i.revision BETWEEN ? AND ? ORDER BY i.revision`
+  ),
+  /** Takes the places as a JSON array. */
+  rowsAt: db.prepare<[string], Row>(`SELECT ${EVENT} FROM json_each(?) p CROSS JOIN events e ON e.position = p.value`)
+})
+
+export class StreamIndex {
+  readonly #sql: ReturnType<typeof statements>
+  readonly #filename: string
+  readonly #most: number
+  /** The numbers of streams, by their names. */
+  readonly #numbers = new Map<StreamName.StreamName, number>()
+  /** The last revisions of streams, by their numbers. */
+  readonly #ends = new Map<number, EventStore.Revision>()
+  #unindexed: UnindexedEvents
+  #place: Place = 0
+
+  /** `most`: the most events that the table lacks, up to a transaction. */
+  constructor(db: Database.Database, filename: string, most = UNINDEXED) {
+    this.#sql = statements(db)
+    this.#filename = filename
+    this.#most = most
+    this.#unindexed = new UnindexedEvents(filename, 0)
+  }
+
+  /** The newest event that is known here; 0 if there is none. */
+  get place(): Place {
+    return this.#place
+  }
+
+  numberOf(stream: StreamName.StreamName): number | undefined {
+    const known = this.#numbers.get(stream)
+    if (known !== undefined) return known
+    const number = this.#sql.stream.get(stream)
+    if (number !== undefined) this.#remember(stream, number)
+    return number
+  }
+
+  /** The last revision of a stream; -1 if it has no events. */
+  endOf(stream: number): EventStore.Revision {
+    const known = this.#ends.get(stream)
+    if (known !== undefined) return known
+    const end = this.#unindexed.lastOf(stream) ?? this.#sql.end.get(stream) ?? -1
+    this.#ends.set(stream, end)
+    return end
+  }
+
+  /** The events of a stream from one revision to another, in order. Those that the file lacks are left out. */
+  rows(stream: number, low: EventStore.Revision, high: EventStore.Revision): ReadonlyArray<Row> {
+    const unindexed = this.#unindexed.firstOf(stream)
+    const old = low < unindexed ? this.#sql.rows.all(stream, low, Math.min(high, unindexed - 1)) : []
+    if (high < unindexed) return old
+    return [...old, ...this.#sql.rowsAt.all(JSON.stringify(this.#unindexed.placesOf(stream, low, high)))]
+  }
+
+  /** Inside a transaction. */
+  addStream(stream: StreamName.StreamName): number {
+    const number = Number(this.#sql.addStream.run(stream).lastInsertRowid)
+    this.#remember(stream, number)
+    return number
+  }
+
+  /** Inside a transaction: notes the next event of a stream, at the place after {@link place}. */
+  add(stream: number, revision: EventStore.Revision): void {
+    this.#place++
+    this.#unindexed.add(stream, revision, this.#place)
+    this.#ends.set(stream, revision)
+  }
+
+  /** Inside a transaction, after its events: adds what the table lacks, if that is much. */
+  write(): void {
+    if (this.#place - this.#unindexed.after < this.#most) return
+    this.#sql.add.run(this.#unindexed.after)
+    this.#sql.setIndexed.run(this.#place)
+    this.#unindexed = new UnindexedEvents(this.#filename, this.#place)
+  }
+
+  /** Reads which events other connections have written. They only add events after the last one. */
+  catchUp(): void {
+    const indexed = this.#sql.indexed.get() ?? 0
+    if (indexed !== this.#unindexed.after) this.#unindexed = new UnindexedEvents(this.#filename, indexed)
+    const last = this.#sql.last.get() ?? 0
+    if (last - this.#place > CATCH_UP) this.#ends.clear()
+    const after = Math.min(this.#unindexed.last, this.#ends.size > 0 ? this.#place : last)
+    for (const { stream, revision, place } of this.#sql.between.all(after, last)) {
+      if (place > this.#unindexed.last) this.#unindexed.add(stream, revision, place)
+      if (place > this.#place && this.#ends.has(stream)) this.#ends.set(stream, revision)
+    }
+    this.#place = last
+  }
+
+  /** After a transaction that was undone: drops what is in memory. {@link catchUp} reads it again. */
+  forget(): void {
+    this.#place = 0
+    this.#numbers.clear()
+    this.#ends.clear()
+    this.#unindexed = new UnindexedEvents(this.#filename, 0)
+  }
+
+  #remember(stream: StreamName.StreamName, number: number): void {
+    if (this.#numbers.size >= ENDS) {
+      this.#numbers.clear()
+      this.#ends.clear()
+    }
+    this.#numbers.set(stream, number)
+  }
+}
