@@ -19,7 +19,9 @@ export const quote = <E extends OperationError, R>(
 ): Effect.Effect<Call<E, R>, E | ChargeError, R> => {
   const priced = Effect.suspend(() => priceOf(services, operation, input, caller))
   return Effect.flatMap(Effect.andThen(check(services, operation, input, caller), priced), (price) =>
-    Effect.map(newReservationId, (reservationId) => callOf(operation, input, caller, key, reservationId, price))
+    Effect.map(caller.reservationId === undefined ? newReservationId : Effect.succeed(caller.reservationId), (reservationId) =>
+      callOf(operation, input, caller, key, reservationId, price)
+    )
   )
 }
 
