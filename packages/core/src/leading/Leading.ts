@@ -78,7 +78,15 @@ const make = Effect.fnUntraced(function* <Op extends Any>(operations: ReadonlyAr
     Effect.sync(() => new Hosts(self, secret)),
     (hosts) => Effect.sync(() => hosts.close())
   )
-  yield* Effect.forkScoped(Members.follow(self, (others) => hosts.see(others)))
+  const log = logger(hosts)
+  yield* Effect.forkScoped(
+    Members.follow(self, (others) =>
+      Effect.andThen(
+        Effect.sync(() => hosts.see(others)),
+        log
+      )
+    )
+  )
   yield* Metrics.shardsLed(() => hosts.status()[0]?.shards ?? 0)
   yield* Metrics.hostsInSight(() => hosts.status().filter(({ state }) => state === "open").length)
 
@@ -86,6 +94,18 @@ const make = Effect.fnUntraced(function* <Op extends Any>(operations: ReadonlyAr
   const leading = { hosts: () => hosts.status(), leads: (accountId: string) => hosts.leaderOf(accountId) === undefined }
   return Context.make(Leading, leading).pipe(Context.add(Charge, forwarding(needs, here, hosts, forwardables)))
 })
+
+/** Logs the hosts in sight whenever they have changed. */
+const logger = (hosts: Hosts): Effect.Effect<void> => {
+  let logged = ""
+  return Effect.suspend(() => {
+    const [self, ...others] = hosts.status()
+    const seen = others.map(({ address, state }) => `${address} ${state}`).toSorted()
+    if (logged === seen.join()) return Effect.void
+    logged = seen.join()
+    return Effect.logInfo("The hosts of the cluster have changed", { shards: self?.shards, others: seen })
+  })
+}
 
 /** `Charge`, with calls that run at the leader of their account. */
 const forwarding = (needs: Forwarding.Needs, here: Charge["Service"], hosts: Hosts, forwardables: Forwardables): Charge["Service"] => ({

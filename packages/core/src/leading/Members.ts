@@ -29,10 +29,10 @@ interface Seen {
   readonly unchanged: number
 }
 
-/** Writes our row and reads the others' every second, until it is interrupted; then our row is removed. `onMembers`: told after each read. */
+/** Writes our row and reads the others' every second, until it is interrupted; then our row is removed. `onMembers` runs after each read. */
 export const follow = Effect.fnUntraced(function* (
   self: Member,
-  onMembers: (others: ReadonlyArray<Member>) => void
+  onMembers: (others: ReadonlyArray<Member>) => Effect.Effect<void>
 ): Effect.fn.Return<never, never, StateStore.StateStore> {
   const store = yield* StateStore.StateStore
   const clock = yield* Clock.Clock
@@ -42,11 +42,11 @@ export const follow = Effect.fnUntraced(function* (
   const beat = Effect.suspend(() =>
     store.write([{ _tag: "put", space: SPACE, key: self.id, value, expiresAt: clock.currentTimeMillisUnsafe() + KEPT }])
   )
-  const read = Effect.map(store.list(SPACE), (rows) => {
+  const read = Effect.flatMap(store.list(SPACE), (rows) => {
     const others = rows.filter(({ key }) => key !== self.id)
     const before = seen
     seen = new Map(others.map((row) => [row.key, sight(before.get(row.key), row)]))
-    onMembers(others.filter(({ key }) => (seen.get(key)?.unchanged ?? 0) <= UNCHANGED).flatMap(memberOf))
+    return onMembers(others.filter(({ key }) => (seen.get(key)?.unchanged ?? 0) <= UNCHANGED).flatMap(memberOf))
   })
   // A store that does not answer is the matter of others, who tell of it
   const round = Effect.andThen(Effect.exit(beat), Effect.exit(read))
