@@ -34,7 +34,7 @@ export const forward = <E, R>(
       const trace = yield* TraceContext.headers
       const call: Forwarded = { operation: operation.key, input: written.value, caller: { ...caller, reservationId }, trace }
       const outcome = yield* restore(send(link, call, patience))
-      needs.count(outcome._tag)
+      needs.count(COUNTED[outcome._tag])
       if (outcome._tag === "NotBegun") return yield* restore(here)
       if (outcome._tag === "Ended") return yield* exitOf(outcome.ended)
       if (caller.idempotency === undefined) {
@@ -44,6 +44,9 @@ export const forward = <E, R>(
       return yield* Effect.fail(new OutcomeUnknown())
     })
   )
+
+/** Names of outcomes in metrics. */
+const COUNTED = { Ended: "answered", NotBegun: "not_begun", Lost: "lost" } as const
 
 const send = (link: Link, call: Forwarded, patience: number): Effect.Effect<Outcome> =>
   Effect.callback((resume) => {

@@ -213,12 +213,12 @@ const forwarded = series(
   "outcome",
   counter(
     "millrace.calls.forwarded",
-    "Calls sent to the host that leads their account: Ended, NotBegun and then run here, or Lost and with an unknown outcome"
+    "Calls sent to the host that leads their account: answered, not_begun and then run here, or lost with an unknown outcome"
   )
 )
 
 /** Counts calls that were sent to another host by what became of them. */
-export const countForwarded = Effect.map(registry, (context) => (outcome: "Ended" | "NotBegun" | "Lost") => {
+export const countForwarded = Effect.map(registry, (context) => (outcome: "answered" | "not_begun" | "lost") => {
   forwarded(outcome).updateUnsafe(1, context)
 })
 
