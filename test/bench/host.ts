@@ -5,6 +5,7 @@ import {
   Charge,
   Credits,
   Decisions,
+  Leading,
   Ledger,
   MasterKey,
   Millrace,
@@ -44,6 +45,10 @@ export const kurrentDbStores = (connection: string, stateUrl: string) =>
 export const host = (folder: string) => Millrace.layer({ operations: [noop] }).pipe(Layer.provideMerge(stores(folder)))
 
 export const postgresHost = (url: string) => Millrace.layer({ operations: [noop] }).pipe(Layer.provideMerge(postgresStores(url)))
+
+/** One of several hosts on a PostgreSQL of which one leads each account. */
+export const leadingHost = (url: string) =>
+  Leading.layer([noop], { address: { host: "127.0.0.1", port: 0 } }).pipe(Layer.provideMerge(postgresHost(url)))
 
 export const kurrentDbHost = (connection: string, stateUrl: string) =>
   Millrace.layer({ operations: [noop] }).pipe(Layer.provideMerge(kurrentDbStores(connection, stateUrl)))

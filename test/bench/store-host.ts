@@ -1,14 +1,16 @@
 /** One host of the stores' benchmark, as a process of its own: opens accounts and charges them when it is told to, and answers with the rate. */
 import "effect/schema/SchemaJITCompiler/enable"
 import { randomUUID } from "node:crypto"
-import { ManagedRuntime, Schema } from "effect"
+import type { Charge, Ledger, PricePlan } from "@millrace/core"
+import { type Layer, ManagedRuntime, Schema } from "effect"
 import * as ByHand from "./by-hand.ts"
-import { chargesASecond, host, kurrentDbHost, openAccounts, postgresHost } from "./host.ts"
+import { chargesASecond, host, kurrentDbHost, leadingHost, openAccounts, postgresHost } from "./host.ts"
 
 /** Where it keeps its accounts, and how. */
 export const Place = Schema.Union([
   Schema.TaggedStruct("SQLite", { folder: Schema.String }),
   Schema.TaggedStruct("PostgreSQL", { url: Schema.String }),
+  Schema.TaggedStruct("Leaders", { url: Schema.String }),
   Schema.TaggedStruct("KurrentDB", { connection: Schema.String, stateUrl: Schema.String }),
   Schema.TaggedStruct("ByHand", { url: Schema.String })
 ])
@@ -58,7 +60,7 @@ const byHand = (url: string): Host => {
   }
 }
 
-const millrace = (layer: ReturnType<typeof host | typeof postgresHost | typeof kurrentDbHost>): Host => {
+const millrace = (layer: Layer.Layer<Charge.Charge | Ledger | PricePlan.PriceBook, unknown>): Host => {
   const runtime = ManagedRuntime.make(layer)
   return {
     open: (count) => runtime.runPromise(openAccounts(count)),
@@ -73,6 +75,8 @@ const hostAt = (place: Place): Host => {
       return millrace(host(place.folder))
     case "PostgreSQL":
       return millrace(postgresHost(place.url))
+    case "Leaders":
+      return millrace(leadingHost(place.url))
     case "KurrentDB":
       return millrace(kurrentDbHost(place.connection, place.stateUrl))
     case "ByHand":

@@ -1,6 +1,6 @@
 /**
  * Charges a second by hosts in processes of their own, durable: what teams write by hand on PostgreSQL, beside Millrace on that same
- * PostgreSQL, on SQLite, and on the KurrentDB that KURRENTDB_URL names, with its state in that PostgreSQL.
+ * PostgreSQL, there also with one host that leads each account, on SQLite, and on the KurrentDB that KURRENTDB_URL names, with its state in that PostgreSQL.
  */
 import { fork } from "node:child_process"
 import { once } from "node:events"
@@ -101,6 +101,7 @@ const charges = async (hosts: ReadonlyArray<Host>, accounts: number, routed: boo
 const placesOf = (url: string, folder: string): ReadonlyArray<Place> => [
   { _tag: "ByHand", url },
   { _tag: "PostgreSQL", url },
+  { _tag: "Leaders", url },
   { _tag: "SQLite", folder },
   ...(KURRENTDB === undefined ? [] : [{ _tag: "KurrentDB", connection: KURRENTDB, stateUrl: url } as const])
 ]

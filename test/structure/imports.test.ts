@@ -135,6 +135,7 @@ describe("the floors of core", () => {
     "work",
     "jobs",
     "billing",
+    "leading",
     "notices",
     "webhooks",
     "inboxes",

@@ -69,6 +69,17 @@ export const Ready = Schema.Struct({
       waiting: Schema.Int
     })
   ),
+  /** Absent at a host that runs all its calls itself. */
+  cluster: Schema.optionalKey(
+    Schema.Struct({
+      /** The shards of accounts that this host leads, of 256. */
+      shards: Schema.Int,
+      /** The number of other hosts to which calls are forwarded. */
+      hosts: Schema.Int,
+      /** The number of other hosts that are known, and do not lead: their link is broken, they stop, or do not get through to the store. */
+      unreachable: Schema.Int
+    })
+  ),
   /** What upstreams allow in a day, as all hosts together use it up. Absent at a host whose upstreams have no such quota. */
   quotas: Schema.optionalKey(
     Schema.Array(
@@ -140,6 +151,7 @@ const make = Effect.fnUntraced(function* (checks: ReadonlyArray<Check>, warnings
   const webhooks = yield* Parts.webhooks
   const further = yield* Parts.further
   const quotas = yield* quotasOf
+  const cluster = yield* Parts.cluster
 
   const looked = Effect.gen(function* () {
     const ofJobs = yield* jobs
@@ -163,6 +175,7 @@ const make = Effect.fnUntraced(function* (checks: ReadonlyArray<Check>, warnings
       recovery: { leader: ofHolds.leader, caught_up: ofHolds.projection.caughtUp, failing: ofHolds.failing.length },
       ...(ofJobs.jobs === undefined ? {} : { jobs: ofJobs.jobs }),
       ...(ofWebhooks.webhooks === undefined ? {} : { webhooks: ofWebhooks.webhooks }),
+      ...(cluster === undefined ? {} : { cluster: cluster() }),
       ...(ofQuotas.length === 0 ? {} : { quotas: ofQuotas })
     }
     return ready

@@ -6,6 +6,7 @@ import {
   JobRunner,
   Jobs,
   JobUpkeep,
+  Leading,
   Passkeys,
   PaymentUpkeep,
   PriceAlerts,
@@ -213,6 +214,20 @@ export const jobs = Effect.gen(function* () {
     }
   })
 })
+
+/** The hosts that lead accounts, as this one sees them; undefined at a host that runs all its calls itself. */
+export const cluster = Effect.map(Effect.serviceOption(Leading), (leading) =>
+  Option.match(leading, {
+    onNone: () => undefined,
+    onSome:
+      ({ hosts }) =>
+      () => {
+        const [self, ...others] = hosts()
+        const open = others.filter(({ state }) => state === "open").length
+        return { shards: self?.shards ?? 0, hosts: open, unreachable: others.length - open }
+      }
+  })
+)
 
 /** Webhooks, at a host that delivers them. */
 export const webhooks = Effect.gen(function* () {

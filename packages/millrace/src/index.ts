@@ -11,7 +11,7 @@ export type {
 export type { Administration, Grant, Recorded, RecurringGrant } from "./host/Administration.ts"
 export { MillraceError } from "./host/Failures.ts"
 export * from "./host/Host.ts"
-export type { Addresses, CertificateFiles, MailOptions, ProxyOptions, SmsOptions } from "./host/Incoming.ts"
+export type { Addresses, CertificateFiles, ClusterOptions, MailOptions, ProxyOptions, SmsOptions } from "./host/Incoming.ts"
 export { type Accepted, type Artifact, type Companions, type Content, type Job, type JobContext, type JobView, job } from "./host/Job.ts"
 export type { JobActs, JobFile, Owner } from "./host/Jobs.ts"
 export type { Listening, Notice, NoticeName, Notices } from "./host/Notices.ts"

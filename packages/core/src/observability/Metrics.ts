@@ -207,6 +207,27 @@ export const countRateSyncs = Effect.map(registry, (context) => (exit: Exit.Exit
   rateSyncs(Outcome.of(exit)).updateUnsafe(1, context)
 })
 
+// leading
+
+const forwarded = series(
+  "outcome",
+  counter(
+    "millrace.calls.forwarded",
+    "Calls sent to the host that leads their account: answered, not_begun and then run here, or lost with an unknown outcome"
+  )
+)
+
+/** Counts calls that were sent to another host by what became of them. */
+export const countForwarded = Effect.map(registry, (context) => (outcome: "answered" | "not_begun" | "lost") => {
+  forwarded(outcome).updateUnsafe(1, context)
+})
+
+/** Reports how many shards of the accounts this host leads, as it sees the hosts. */
+export const shardsLed = observed("millrace.cluster.shards", "Shards of accounts, of 256, that this host leads as far as it sees")
+
+/** Reports how many other hosts calls can be forwarded to. */
+export const hostsInSight = observed("millrace.cluster.hosts", "Other hosts to which this host can forward calls")
+
 // webhooks
 
 const webhooks = series(

@@ -8,6 +8,7 @@ import { Duration, Effect, Layer, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import * as Administration from "../Administration.ts"
 import * as Blobs from "../Blobs.ts"
+import * as ClusterSettings from "../ClusterSettings.ts"
 import * as CouponSettings from "../CouponSettings.ts"
 import * as Demo from "../Demo.ts"
 import * as Logging from "../Logging.ts"
@@ -49,6 +50,7 @@ const flags = {
   metricsPort: Setting.optional("metrics-port", "Port for Prometheus metrics, at /metrics; none when left out", Setting.port),
   metricsHost: Setting.make("metrics-host", "Address for the metrics. Anyone who can reach it can read them", Setting.address, "127.0.0.1"),
   store: Administration.storeBy("The store: sqlite:PATH (made if it is missing), postgres:URL, kurrentdb:URL with --state, or memory:"),
+  ...ClusterSettings.flags,
   rateLimit: Setting.make(
     "rate-limit",
     "Requests in so many seconds, for each account",
@@ -154,7 +156,7 @@ const domainLayer = (settings: Settings) => {
     youtubeUrl
   } = settings
   const { operations, groups } = Upstreams.api
-  const calls = Millrace.layer({
+  const alone = Millrace.layer({
     operations,
     groups,
     rateLimit,
@@ -169,6 +171,7 @@ const domainLayer = (settings: Settings) => {
       ...Option.match(jobRetention, { onNone: () => ({}), onSome: (hours) => ({ retention: Duration.hours(hours) }) })
     }
   })
+  const calls = Layer.provideMerge(ClusterSettings.leading(operations, settings), alone)
   const webhooks = WebhookSettings.serving({ deliver: settings.webhooks === "on", allowPrivate: settings.webhookPrivate === "yes" })
   return Layer.merge(webhooks, Millrace.sessions()).pipe(
     Layer.provideMerge(calls),

@@ -22,6 +22,7 @@ import { KurrentDbEventStore } from "@millrace/event-store-kurrentdb"
 import { Api, type Readiness } from "@millrace/http"
 import { ConfigProvider, Duration, Effect, Layer, Option, Redacted, Struct } from "effect"
 import * as Blobs from "../Blobs.ts"
+import * as ClusterSettings from "../ClusterSettings.ts"
 import { type CommandFailed, fail } from "../Failure.ts"
 import * as Logging from "../Logging.ts"
 import * as MasterKeyFile from "../MasterKeyFile.ts"
@@ -90,12 +91,14 @@ export const layerOf = (options: AnyOptions, { groups, operations }: Api.Api<Api
   const { blobs, log, money, signIn, store, webhooks } = options
   const files: Layer.Layer<BlobStore.BlobStore, unknown, Vault.Vault | StoreUrl.Stores> =
     typeof blobs === "object" ? blobs : Blobs.layer(urlOf(store), Option.fromUndefinedOr(blobs))
-  const calls = Millrace.layer({
-    operations: operations as ReadonlyArray<Core.Any<never, BlobStore.BlobStore>>,
+  const served = operations as ReadonlyArray<Core.Any<never, BlobStore.BlobStore>>
+  const alone = Millrace.layer({
+    operations: served,
     groups,
     expiryNotice: EXPIRY_NOTICE,
     ...domainOptions(options)
   })
+  const calls = Layer.provideMerge(ClusterSettings.leading(served, Incoming.clusterSettings(options.cluster)), alone)
   const domain = Layer.merge(WebhookSettings.serving(webhooks), SignInOptions.layerOf(signIn)).pipe(
     Layer.provideMerge(calls),
     Layer.provideMerge(upstreamLayer(options)),

@@ -1,7 +1,8 @@
-/** What comes to a host beside calls: mail, text messages and proxied connections. Their options, and the settings that follow from these. */
+/** What comes to a host beside calls: calls of other hosts, mail, text messages and proxied connections. Their options, and the settings that follow from these. */
 import type { ProxyNode } from "@millrace/core"
 import type { SmtpServer } from "@millrace/upstreams/mail"
 import { type Duration, Effect, Option } from "effect"
+import * as ClusterSettings from "../ClusterSettings.ts"
 import * as MailSettings from "../MailSettings.ts"
 import * as ProxySettings from "../ProxySettings.ts"
 import * as Setting from "../Setting.ts"
@@ -12,6 +13,16 @@ import * as Given from "./Given.ts"
 export interface CertificateFiles {
   readonly certFile: string
   readonly keyFile: string
+}
+
+export interface ClusterOptions {
+  /**
+   * Where the other hosts of the store reach this one: an IP address of this machine or of a private network, and a port, such as
+   * `10.0.0.5:7400`.
+   */
+  readonly address: string
+  /** Where this host listens for the others, if not there, such as `0.0.0.0:7400` in a container. */
+  readonly listen?: string
 }
 
 export interface MailOptions {
@@ -101,6 +112,12 @@ const COUNTS = ["size", "buffered", "connections", "connectionsOfClient", "conne
 const TIMES = ["idle", "session", "accept", "receive", "drain", "renew"]
 const LIMITS: Given.Rules = Object.fromEntries([...COUNTS.map((name) => [name, count]), ...TIMES.map((name) => [name, Given.duration])])
 
+export const CLUSTER = Given.within(
+  "cluster",
+  { address: setting(ClusterSettings.address), listen: setting(Setting.hostAndPort) },
+  Given.needing("address")
+)
+
 export const MAIL = Given.within(
   "mail",
   {
@@ -171,6 +188,11 @@ export const smsSettings = ({ numbers, ...sms }: Partial<SmsOptions> = {}): SmsS
   smsMessagebirdKey: Option.fromUndefinedOr(sms.messagebirdKey),
   smpp: parsed(sms.smpp, SmsSettings.smsc),
   smsUrl: parsed(sms.publicUrl, SmsSettings.address)
+})
+
+export const clusterSettings = (cluster: Partial<ClusterOptions> = {}): ClusterSettings.Settings => ({
+  cluster: parsed(cluster.address, ClusterSettings.address),
+  clusterListen: parsed(cluster.listen, Setting.hostAndPort)
 })
 
 export const proxySettings = (proxy: ProxyOptions = {}): ProxySettings.Settings => ({

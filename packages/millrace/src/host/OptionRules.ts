@@ -1,7 +1,7 @@
 /** What each option of `operation`, `job` and `createMillrace` must be. The types say the same to callers in TypeScript. */
 import * as OperatorKey from "../OperatorKey.ts"
 import * as Given from "./Given.ts"
-import { MAIL, PROXY, SMS } from "./Incoming.ts"
+import { CLUSTER, MAIL, PROXY, SMS } from "./Incoming.ts"
 import { PAYMENTS } from "./PaymentOptions.ts"
 import { SIGN_IN } from "./SignInOptions.ts"
 
@@ -125,6 +125,7 @@ export const OPTIONS: Given.Rules = {
   rateLimit: Given.within("rateLimit", { limit: count, window: seconds }),
   signUpCredits: credits,
   trial: Given.flag,
+  cluster: CLUSTER,
   late: Given.oneOf("withhold", "charge"),
   breaker: Given.within("breaker", {
     failures: count,

@@ -3,7 +3,7 @@ import type { BlobStore, MasterKey, Millrace, Money, Vault } from "@millrace/cor
 import type { EventStore, StateStore } from "@millrace/event-sourcing"
 import type { Api } from "@millrace/http"
 import type { Duration, Layer } from "effect"
-import type { MailOptions, ProxyOptions, SmsOptions } from "./Incoming.ts"
+import type { ClusterOptions, MailOptions, ProxyOptions, SmsOptions } from "./Incoming.ts"
 import type { Job } from "./Job.ts"
 import type { Operation } from "./Operation.ts"
 import type { PaymentOptions } from "./PaymentOptions.ts"
@@ -74,6 +74,8 @@ export interface Settings {
    * Whether an account whose address was not verified yet, and that was never granted credits, may make ten free calls: true by default.
    */
   readonly trial?: boolean
+  /** For one of several hosts on a store: calls then run at the host that leads their account. By default each host runs its own. */
+  readonly cluster?: ClusterOptions
   /** A call that succeeds after its hold has ended: its result is withheld, the default, or charged again. */
   readonly late?: "withhold" | "charge"
   /** Failures in a row that open the circuit of an area of operations, 5 by default; milliseconds that it stays open, 10,000 by default. */

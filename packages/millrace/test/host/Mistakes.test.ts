@@ -62,6 +62,11 @@ describe("createMillrace", () => {
     [{ jobs: "four" }, 'The option jobs of createMillrace is "four": give a whole number'],
     [{ jobs: -1 }, "The option jobs of createMillrace is -1"],
     [{ jobLease: 0 }, "The option jobLease of createMillrace is 0: give seconds, a number above 0"],
+    [{ cluster: {} }, "The option cluster of createMillrace needs address"],
+    [
+      { cluster: { address: "0.0.0.0:7400" } },
+      'The option address of cluster is "0.0.0.0:7400": give an address of this machine or of a private network'
+    ],
     [{ jobRetention: -1 }, "The option jobRetention of createMillrace is -1: give hours"],
     [{ grace: -1 }, "The option grace of createMillrace is -1: give seconds"],
     [{ rateLimit: 60 }, "The option rateLimit of createMillrace is 60: give an object with limit, window"],

@@ -22,6 +22,8 @@ export interface Caller extends Requester {
   readonly idempotency?: { readonly key: string; readonly request: string }
   /** A call that costs more is refused before the hold. */
   readonly maxCost?: Credits.Credits
+  /** The reservation of the call, where the host that forwarded it has chosen it. By default a new one. */
+  readonly reservationId?: string
 }
 
 /** The caller's idempotency key in the ledger's form. */

@@ -23,7 +23,7 @@ export const quote = <E extends OperationError, R>(
 ): Effect.Effect<Call<E, R>, E | ChargeError, R> =>
   Effect.flatMapEager(check(services, operation, input, caller), () =>
     Effect.mapEager(priceOf(services, operation, input, caller), (price) =>
-      callOf(operation, input, caller, key, newReservationIdIn(context), price)
+      callOf(operation, input, caller, key, caller.reservationId ?? newReservationIdIn(context), price)
     )
   )
 

@@ -1,0 +1,67 @@
+/** The side of a host that sends a call to the leader of its account, and tells the caller how it ended. */
+import { Effect, Fiber, Option, Schedule, type Scope } from "effect"
+import type { CallInDoubt, CallsInDoubt } from "../billing/CallsInDoubt.ts"
+import { type Caller, OutcomeUnknown, type Reply } from "../billing/charge/Call.ts"
+import { newReservationId } from "../Ids.ts"
+import type * as Metrics from "../observability/Metrics.ts"
+import * as TraceContext from "../observability/TraceContext.ts"
+import { exitOf, type Failure, type Forwardable } from "./Codec.ts"
+import type { Link, Outcome } from "./Link.ts"
+import type { Forwarded } from "./Message.ts"
+
+export interface Needs {
+  readonly callsInDoubt: CallsInDoubt["Service"]
+  /** In which promises that the store does not take at once are stored. */
+  readonly scope: Scope.Scope
+  readonly count: Effect.Success<typeof Metrics.countForwarded>
+}
+
+/** Runs a call at the host of a link, or by `here` if it was not begun there. Interruption cancels it there. */
+export const forward = <E, R>(
+  needs: Needs,
+  link: Link,
+  { encode, operation, patience }: Forwardable,
+  input: unknown,
+  caller: Caller,
+  here: Effect.Effect<Reply, E, R>
+): Effect.Effect<Reply, E | Failure, R> =>
+  Effect.uninterruptibleMask((restore) =>
+    Effect.gen(function* () {
+      const written = encode(input)
+      if (Option.isNone(written)) return yield* restore(here)
+      // Chosen here, so that this host can make the call free
+      const reservationId = yield* newReservationId
+      const trace = yield* TraceContext.headers
+      const call: Forwarded = { operation: operation.key, input: written.value, caller: { ...caller, reservationId }, trace }
+      const outcome = yield* restore(send(link, call, patience))
+      needs.count(COUNTED[outcome._tag])
+      if (outcome._tag === "NotBegun") return yield* restore(here)
+      if (outcome._tag === "Ended") return yield* exitOf(outcome.ended)
+      if (caller.idempotency === undefined) {
+        const { accountId, requestId } = caller
+        yield* promise(needs, { accountId, requestId, reservationId, ...(operation._tag === "Job" ? { operation: operation.key } : {}) })
+      }
+      return yield* Effect.fail(new OutcomeUnknown())
+    })
+  )
+
+/** Names of outcomes in metrics. */
+const COUNTED = { Ended: "answered", NotBegun: "not_begun", Lost: "lost" } as const
+
+const send = (link: Link, call: Forwarded, patience: number): Effect.Effect<Outcome> =>
+  Effect.callback((resume) => {
+    const cancel = link.call(call, patience, (outcome) => resume(Effect.succeed(outcome)))
+    if (cancel !== undefined) return Effect.sync(cancel)
+    resume(Effect.succeed({ _tag: "NotBegun" }))
+    return undefined
+  })
+
+/** How long a caller waits until the promise that its call is free is stored. */
+const STORED_WITHIN = "1 second"
+const IN_BACKGROUND = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("10 seconds")])
+
+/** Stores the promise that a call is free, in the background if the store does not answer. Recovery keeps it. */
+const promise = ({ callsInDoubt, scope }: Needs, call: Omit<CallInDoubt, "at">): Effect.Effect<void> => {
+  const stored = Effect.retry(callsInDoubt.add(call), IN_BACKGROUND)
+  return Effect.flatMap(Effect.forkIn(stored, scope), (storing) => Effect.asVoid(Effect.timeoutOption(Fiber.await(storing), STORED_WITHIN)))
+}

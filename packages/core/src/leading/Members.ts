@@ -1,0 +1,68 @@
+/**
+ * The hosts of a store that lead accounts. Each has a row in the state store, which it writes again every second. A host whose row was
+ * seen unchanged four times in a row is gone; no clocks are compared. While the store does not answer, what was seen last holds.
+ */
+import { StateStore } from "@millrace/event-sourcing"
+import { Clock, Effect, Option, Schema } from "effect"
+import * as Address from "./Address.ts"
+
+const SPACE = "cluster"
+/** Between two writes of a row, and two reads of all. */
+const BEAT = "1 second"
+/** Reads of an unchanged row after which its host is gone. */
+const UNCHANGED = 3
+/** Milliseconds for which the row of a host that was killed is kept. */
+const KEPT = 3_600_000
+
+const Row = Schema.fromJsonString(Schema.Struct({ address: Schema.String }))
+const encodeRow = Schema.encodeSync(Row)
+const decodeRow = Schema.decodeUnknownOption(Row)
+
+/** Another host that is there. */
+export interface Member {
+  readonly id: string
+  readonly address: Address.Address
+}
+
+interface Seen {
+  readonly version: number
+  readonly unchanged: number
+}
+
+/** Writes our row and reads the others' every second, until it is interrupted; then our row is removed. `onMembers` runs after each read. */
+export const follow = Effect.fnUntraced(function* (
+  self: Member,
+  onMembers: (others: ReadonlyArray<Member>) => Effect.Effect<void>
+): Effect.fn.Return<never, never, StateStore.StateStore> {
+  const store = yield* StateStore.StateStore
+  const clock = yield* Clock.Clock
+  const value = Buffer.from(encodeRow({ address: Address.format(self.address) }))
+  let seen: ReadonlyMap<string, Seen> = new Map()
+
+  const beat = Effect.suspend(() =>
+    store.write([{ _tag: "put", space: SPACE, key: self.id, value, expiresAt: clock.currentTimeMillisUnsafe() + KEPT }])
+  )
+  const read = Effect.flatMap(store.list(SPACE), (rows) => {
+    const others = rows.filter(({ key }) => key !== self.id)
+    const before = seen
+    seen = new Map(others.map((row) => [row.key, sight(before.get(row.key), row)]))
+    return onMembers(others.filter(({ key }) => (seen.get(key)?.unchanged ?? 0) <= UNCHANGED).flatMap(memberOf))
+  })
+  // A store that does not answer is the matter of others, who tell of it
+  const round = Effect.andThen(Effect.exit(beat), Effect.exit(read))
+  const gone = store.write([{ _tag: "remove", space: SPACE, key: self.id }])
+  return yield* Effect.forever(Effect.andThen(round, Effect.sleep(BEAT))).pipe(
+    Effect.ensuring(Effect.ignore(Effect.timeout(gone, "1 second")))
+  )
+})
+
+const sight = (before: Seen | undefined, { version }: StateStore.Entry): Seen => ({
+  version,
+  unchanged: before?.version === version ? before.unchanged + 1 : 0
+})
+
+/** None if a later release wrote it in another form. */
+const memberOf = ({ key: id, value }: StateStore.Entry): ReadonlyArray<Member> => {
+  const address = Option.flatMap(decodeRow(Buffer.from(value).toString()), (row) => Option.fromUndefinedOr(Address.parse(row.address)))
+  return Option.toArray(Option.map(address, (address) => ({ id, address })))
+}
