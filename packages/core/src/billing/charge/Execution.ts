@@ -156,14 +156,13 @@ class Execution<E extends OperationError, R> extends AsyncResource implements Ru
 
   /** Goes on with the value of an effect that can be interrupted. */
   #await<A>(effect: Effect.Effect<A, E | ChargeError, R>, next: (value: A) => void): void {
-    this.#watch<A>(
-      (told) => fork(effect, this.#order.context, told),
-      (exit) => {
-        if (Exit.isFailure(exit)) this.#fail(exit.cause)
-        else if (this.#isInterrupted) this.#end(Exit.interrupt())
-        else next(exit.value)
-      }
-    )
+    const ended = (exit: Exit.Exit<A, E | ChargeError>): void => {
+      if (Exit.isFailure(exit)) this.#fail(exit.cause)
+      else if (this.#isInterrupted) this.#end(Exit.interrupt())
+      else next(exit.value)
+    }
+    if (Exit.isExit(effect)) ended(effect as Exit.Exit<A, E | ChargeError>)
+    else this.#watch((told) => fork(effect, this.#order.context, told), ended)
   }
 
   #endWith(effect: Effect.Effect<Reply, E | ChargeError, R>): void {
