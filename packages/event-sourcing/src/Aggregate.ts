@@ -98,7 +98,9 @@ const liveStreams = <State, Event>(category: string, onForget: (stream: LiveStre
   return {
     peek,
     use: (id: string): LiveStream<State, Event> => {
-      const found = peek(id) ?? new LiveStream(StreamName.make(category, id))
+      const used = recent.get(id)
+      if (used !== undefined) return used
+      const found = older.get(id) ?? new LiveStream(StreamName.make(category, id))
       recent.set(id, found)
       if (recent.size === 1) occupied.openUnsafe()
       return found

@@ -145,16 +145,25 @@ const unreachable: StateStore.StateStore["Service"] = {
   write: () => Effect.fail(new StateStore.StateUnavailable({ reason: "cut off" }))
 }
 
-/** Access to the stores that can be changed while it is used. */
-export const way = (to: Stores) => {
+/** Access to the stores that can be changed while it is used. With `run`, it has the callback forms of an event store. */
+export const way = (to: Stores, run?: ReturnType<typeof Effect.runForkWith<never>>) => {
   let { events, states } = to
   const each = <A, E>(call: (store: Stores) => Effect.Effect<A, E>) => Effect.suspend(() => call({ events, states }))
   const streamed = <A, E>(call: (store: Stores) => Stream.Stream<A, E>) => Stream.suspend(() => call({ events, states }))
+  const append: EventStore.Append = (...of) => each((to) => to.events.append(...of))
+  const lastRevision: EventStore.LastRevision = (...of) => each((to) => to.events.lastRevision(...of))
+  const submit: EventStore.SubmitAppend = (stream, expected, batch, told) => {
+    if (events.append.submit !== undefined) return events.append.submit(stream, expected, batch, told)
+    run?.(events.append(stream, expected, batch)).addObserver(told)
+  }
   return {
     events: EventStore.EventStore.of({
-      append: (...of) => each((to) => to.events.append(...of)),
+      append: run === undefined ? append : Object.assign(append, { submit }),
       readStream: (...of) => streamed((to) => to.events.readStream(...of)),
-      lastRevision: (...of) => each((to) => to.events.lastRevision(...of)),
+      lastRevision:
+        run === undefined
+          ? lastRevision
+          : Object.assign(lastRevision, { now: (stream: StreamName.StreamName) => events.lastRevision.now?.(stream) }),
       readAll: (...of) => streamed((to) => to.events.readAll(...of)),
       subscribe: (...of) => streamed((to) => to.events.subscribe(...of)),
       head: each((to) => to.events.head),
@@ -195,12 +204,15 @@ export const way = (to: Stores) => {
 export interface HostOptions extends Omit<Millrace.MillraceOptions<never>, "operations"> {
   /** Without it, the host has no recovery of holds. */
   readonly recovery?: {}
+  /** Whether its event store has callback forms. */
+  readonly byCallback?: boolean
 }
 
 /** Opens a process. It ends with the scope. */
 export const host = (shared: Stores, bench: Bench, options: HostOptions = {}) =>
   Effect.gen(function* () {
-    const { events, states, ...faults } = way(shared)
+    const run = options.byCallback === true ? Effect.runForkWith(yield* Effect.context<never>()) : undefined
+    const { events, states, ...faults } = way(shared, run)
     const operations = operationsOf(bench)
     const base = Layer.mergeAll(
       Layer.succeed(EventStore.EventStore, events),

@@ -114,7 +114,7 @@ class Execution<E extends OperationError, R> extends AsyncResource implements Ru
       const held = exit.value
       if (held._tag === "Replayed") return this.#end(Exit.succeed(held.reply))
       this.#work(call, operation, (exit) =>
-        Exit.isSuccess(exit) ? this.#keep(held, exit.value) : this.#finish(Amends.failed(services, call, exit.cause))
+        Exit.isSuccess(exit) ? this.#keep(held, exit.value) : this.#complete(Amends.failed(services, call, exit.cause), this.#end)
       )
     }
     Hold.submit(services, call, context, (exit) => this.runInAsyncScope(this.#safely, this, held, exit))
@@ -128,10 +128,10 @@ class Execution<E extends OperationError, R> extends AsyncResource implements Ru
 
   /** Keeps the reply of a call with a key. */
   #keep(held: Held<E, R>, done: Delivered): void {
-    const { context, services } = this.#order
+    const { services } = this.#order
     if (held.call.key === undefined) return this.#settle(held, done)
     const kept = Effect.tapCause(Replay.keepOrYield(services, held, done), () => Amends.release(services, held.call, "service_error"))
-    fork(kept, context, (exit) => (Exit.isSuccess(exit) ? this.#settle(held, done) : this.#fail(exit.cause)), UNINTERRUPTIBLE)
+    this.#complete(kept, (exit) => (Exit.isSuccess(exit) ? this.#settle(held, done) : this.#fail(exit.cause)))
   }
 
   #settle(held: Held<E, R>, done: Delivered): void {
@@ -144,37 +144,34 @@ class Execution<E extends OperationError, R> extends AsyncResource implements Ru
   }
 
   #end(exit: Exit.Exit<Reply, E | ChargeError>): void {
-    if (this.#isOver) return
     this.#isOver = true
     this.#leave()
-    const { context, ended } = this.#order
     const end = this.#isInterrupted ? Exit.interrupt() : exit
-    const log = ended(end)
+    const log = this.#order.ended(end)
     if (log === undefined) this.#told(end)
-    else fork(log, context, () => this.#told(end), UNINTERRUPTIBLE)
+    else this.#complete(log, () => this.#told(end))
   }
 
   // how steps are joined
 
   /** Goes on with the value of an effect that can be interrupted. */
   #await<A>(effect: Effect.Effect<A, E | ChargeError, R>, next: (value: A) => void): void {
-    this.#watch<A>(
-      (told) => fork(effect, this.#order.context, told),
-      (exit) => {
-        if (Exit.isFailure(exit)) this.#fail(exit.cause)
-        else if (this.#isInterrupted) this.#end(Exit.interrupt())
-        else next(exit.value)
-      }
-    )
+    const ended = (exit: Exit.Exit<A, E | ChargeError>): void => {
+      if (Exit.isFailure(exit)) this.#fail(exit.cause)
+      else if (this.#isInterrupted) this.#end(Exit.interrupt())
+      else next(exit.value)
+    }
+    if (Exit.isExit(effect)) ended(effect as Exit.Exit<A, E | ChargeError>)
+    else this.#watch((told) => fork(effect, this.#order.context, told), ended)
   }
 
   #endWith(effect: Effect.Effect<Reply, E | ChargeError, R>): void {
     this.#await(effect, (reply) => this.#end(Exit.succeed(reply)))
   }
 
-  /** Ends as an effect that cannot be interrupted. */
-  #finish(effect: Effect.Effect<Reply, E | ChargeError, R>): void {
-    fork(effect, this.#order.context, (exit) => this.#end(exit), UNINTERRUPTIBLE)
+  /** Goes on with the end of an effect that cannot be interrupted. */
+  #complete<A, X>(effect: Effect.Effect<A, X, R>, next: Told<A, X>): void {
+    fork(effect, this.#order.context, (exit) => this.#safely(next, exit), UNINTERRUPTIBLE)
   }
 
   /** Goes on with the end of what is started, which an interruption of the call interrupts. */
