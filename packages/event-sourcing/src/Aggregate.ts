@@ -40,7 +40,7 @@ export interface Options<State> {
 export interface Aggregate<State, Event> {
   /**
    * {@link execute} by callback, for a caller without a fiber. `told` is called once, never before `submit` returns its handle, unless the
-   * command was refused at once. A command whose handle is `dropped` before it was decided leaves the queue.
+   * command was refused at once, and must not throw. A command whose handle is `dropped` before it was decided leaves the queue.
    */
   readonly submit: <E>(
     id: string,

@@ -2,7 +2,7 @@
  * The contract of an operation: its route, its schemas, its quantity, and the checks before credits are held. The endpoint, the OpenAPI
  * document, the catalog entry, the client and the generators derive from it.
  */
-import { Duration, Effect, Schema } from "effect"
+import { type Duration, Effect, Schema } from "effect"
 import type { Scope } from "../accounts/ApiKey.ts"
 import * as Credits from "../Credits.ts"
 import type { Timestamp } from "../Timestamp.ts"
@@ -139,8 +139,7 @@ export const make = <const Key extends string, const O extends RouteOptions, Suc
   success: options.success,
   check: options.check ?? (() => Effect.void),
   ...(options.local === undefined ? {} : { local: options.local }),
-  // Each call asks for it, and a text such as "30 seconds" is parsed each time
-  timeout: Duration.fromInputUnsafe(options.timeout ?? timeout),
+  timeout: options.timeout ?? timeout,
   secret: options.secret ?? [],
   configured: options.configured ?? Effect.void,
   ...(options.example === undefined ? {} : { example: options.example }),
