@@ -40,7 +40,7 @@ export interface Options<State> {
 export interface Aggregate<State, Event> {
   /**
    * {@link execute} by callback, for a caller without a fiber. `told` is called once, never before `submit` returns its handle, unless the
-   * command was refused at once. A command whose handle is `dropped` before it was decided leaves the queue.
+   * command was refused at once, and must not throw. A command whose handle is `dropped` before it was decided leaves the queue.
    */
   readonly submit: <E>(
     id: string,
@@ -98,7 +98,9 @@ const liveStreams = <State, Event>(category: string, onForget: (stream: LiveStre
   return {
     peek,
     use: (id: string): LiveStream<State, Event> => {
-      const found = peek(id) ?? new LiveStream(StreamName.make(category, id))
+      const used = recent.get(id)
+      if (used !== undefined) return used
+      const found = older.get(id) ?? new LiveStream(StreamName.make(category, id))
       recent.set(id, found)
       if (recent.size === 1) occupied.openUnsafe()
       return found

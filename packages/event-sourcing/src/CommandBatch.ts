@@ -106,7 +106,8 @@ export const decideAll = <State, Event extends Tagged>(
   const events: Array<EventData> = []
   let decided: Decided<State> = { state, revision, hash, at: Math.max(services.clock.currentTimeMillisUnsafe(), durable.at), chars: 0 }
   let taken = 0
-  for (const command of waiting.slice(0, limit)) {
+  for (const command of waiting) {
+    if (taken === limit) break
     if (!command.dropped) {
       const before = events.length
       const next = decideOne(services, name, decided, command, events)
@@ -126,7 +127,9 @@ export const decideAll = <State, Event extends Tagged>(
     }
     taken++
   }
-  waiting.splice(0, taken)
+  // Most batches take all that wait
+  if (taken === waiting.length) waiting.length = 0
+  else waiting.splice(0, taken)
   return { ...decided, commands, events }
 }
 

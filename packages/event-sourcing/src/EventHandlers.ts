@@ -6,6 +6,7 @@ import type { Decider } from "./Decider.ts"
 import type { EventOf, Tagged } from "./EventCodec.ts"
 import type { RecordedEvent } from "./EventStore.ts"
 import * as HashChain from "./HashChain.ts"
+import { fromIso } from "./Iso.ts"
 import * as StreamName from "./StreamName.ts"
 
 /** The place of an event in the log, and the time of its decision. */
@@ -18,7 +19,7 @@ export interface Origin extends Pick<RecordedEvent, "stream" | "revision" | "pos
 
 const originOf = (recorded: RecordedEvent): Origin => {
   const { stream, revision, position } = recorded
-  return { stream, revision, position, id: StreamName.id(stream), at: Date.parse(HashChain.atOf(recorded)) }
+  return { stream, revision, position, id: StreamName.id(stream), at: fromIso(HashChain.atOf(recorded)) }
 }
 
 /** A function for each handled event tag. `Rest`: its further parameters. */

@@ -7,8 +7,15 @@ export type Place = number
 /** Digits of a position, so that positions sort as text. */
 const WIDTH = 16
 
+/** What stands before so many digits. Joining two texts costs a third of padding one. */
+const ZEROS = Array.from({ length: WIDTH + 1 }, (_, digits) => "0".repeat(WIDTH - digits))
+
 /** The position of a place; {@link start} for 0, the place before the first event. */
-export const positionOf = (place: Place): Position => (place === 0 ? start : position(place.toString().padStart(WIDTH, "0")))
+export const positionOf = (place: Place): Position => {
+  if (place === 0) return start
+  const digits = place.toString()
+  return position(ZEROS[digits.length] + digits)
+}
 
 /** The place of a position. Throws if the position is not in this store's format. */
 export const placeOf = (at: Position): Place => {

@@ -144,9 +144,11 @@ const folder = <State>(definition: Definition<State>) => {
   const { evolve, name } = definition
   const concerns = selects(definition)
   return ({ state, position }: Folded<State>, batch: Batch): Folded<State> | ProjectionStopped => {
+    let isNew = false
     for (const event of batch.events) {
-      // A rebuilt state may be ahead of its subscription
-      if (event.position <= position) continue
+      // A rebuilt state may be ahead of its subscription. All that follows a new event is new
+      isNew ||= event.position > position
+      if (!isNew) continue
       try {
         if (concerns(event)) state = evolve(state, event)
       } catch (cause) {

@@ -308,6 +308,26 @@ describe("an answer", () => {
   )
 
   testing(
+    "at once is that of a read, or none: not of a stream that is not in memory or is newer in the store, nor of a store that must be waited for",
+    Effect.gen(function* () {
+      const store = yield* EventStore
+      const [a, b] = [yield* over(store), yield* over(store)]
+      yield* a.execute("x", pay("1", 1))
+      expect(b.readNow("x")).toBeUndefined()
+      yield* b.read("x")
+      expect(b.readNow("x")).toEqual(yield* b.read("x"))
+      yield* a.execute("x", pay("2", 1))
+      expect(a.readNow("x")).toMatchObject({ revision: 1, state: { total: 2 } })
+      expect(b.readNow("x")).toBeUndefined()
+      yield* b.read("x")
+      expect(b.readNow("x")).toEqual(yield* a.read("x"))
+      const waiting = yield* over({ ...store, lastRevision: (stream) => store.lastRevision(stream) })
+      yield* waiting.read("x")
+      expect(waiting.readNow("x")).toBeUndefined()
+    })
+  )
+
+  testing(
     "is a failure when the batch it depends on could not be written",
     Effect.gen(function* () {
       const store = FaultyEventStore.make(yield* EventStore, { plan: { appends: { 1: "before" } } })

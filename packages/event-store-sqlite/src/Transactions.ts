@@ -7,6 +7,8 @@ import { patiently } from "./Patience.ts"
 /** The most writes in a transaction. */
 const COUNT = 2_048
 
+const NOT_RUN = Exit.die("not run")
+
 interface Write {
   /** The approximate size of the write, in characters. */
   readonly size: number
@@ -54,7 +56,7 @@ export const make = Effect.fnUntraced(function* (filename: string, transact: (bo
     broken: (fault: Fault) => E,
     told: (exit: Exit.Exit<A, E>) => void
   ) => {
-    let exit: Exit.Exit<A, E> = Exit.die("not run")
+    let exit: Exit.Exit<A, E> = NOT_RUN
     const write = {
       size,
       run: () => {

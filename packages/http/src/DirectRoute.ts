@@ -70,11 +70,20 @@ export const make = Effect.gen(function* () {
     const { _tag, route } = served.operation
     if (_tag !== "Call" || route.method !== "GET") return undefined
     return (found, server, ended) => {
-      const admitted = isPlain(found.request) ? admit(dependencies, served, found) : undefined
+      const admitted = isPlain(found.request) ? unlessBug(() => admit(dependencies, served, found)) : undefined
       return admitted && begin(dependencies, served, found, admitted, server, ended)
     }
   }
 })
+
+/** A bug, such as one in an operation's schema, declines: the other way meets it again, and reports it. */
+const unlessBug = <A>(evaluate: () => A): A | undefined => {
+  try {
+    return evaluate()
+  } catch {
+    return undefined
+  }
+}
 
 /** A call that will run. */
 interface Admitted {

@@ -46,6 +46,9 @@ export const toNodeHandler = <Received extends IncomingMessage = IncomingMessage
  */
 export const PLAIN_TARGET = /^(?:\/[\w~@-][\w~@.-]*)+(?:\?[\w~@.+&=%,:/-]*)?$/u
 
+/** The length of an answer, in characters, from which on its request lasts until the client has read it, as in Effect's server. */
+const LARGE = 1024 * 1024
+
 /** Whether the direct way answers a request, now or later. */
 const isAnsweredDirectly = (
   direct: Direct | undefined,
@@ -58,8 +61,11 @@ const isAnsweredDirectly = (
   const { headers, method = "GET" } = incoming
   // Node joins repeated headers to one text, all but `Set-Cookie`, which no request has
   const head = { method, url, headers: headers as Readonly<Record<string, string | undefined>> }
-  const call = direct({ ...head, address }, (answer) => {
-    if (answer !== undefined && !outgoing.destroyed) outgoing.writeHead(answer.status, answer.headers).end(answer.body)
+  const call = direct({ ...head, address }, (answer, sent) => {
+    if (answer === undefined || outgoing.destroyed || outgoing.headersSent) return sent()
+    outgoing.writeHead(answer.status, answer.headers).end(answer.body)
+    if (answer.body.length < LARGE) sent()
+    else outgoing.once("close", sent)
   })
   if (call !== undefined && !outgoing.writableEnded) {
     outgoing.on("close", () => {

@@ -30,8 +30,11 @@ export interface Handle {
   readonly direct?: Direct
 }
 
-/** `ended`: called once, possibly before `Direct` returns, with the answer unless the client has disconnected. */
-export type Direct = (request: PlainRequest, ended: (answer: Answer | undefined) => void) => DirectCall | undefined
+/**
+ * `answered`: called once, possibly before `Direct` returns, with the answer unless the client has disconnected. It calls `sent` when the
+ * answer needs the server no longer.
+ */
+export type Direct = (request: PlainRequest, answered: (answer: Answer | undefined, sent: () => void) => void) => DirectCall | undefined
 
 export interface WebHandler {
   readonly handle: Handle
@@ -115,21 +118,21 @@ const runningRequests = () => {
         fiber.addObserver(() => ended(fiber))
         return app
       }),
-    /** Answers by the direct routes, and counts each call until it has ended. */
+    /** Answers by the direct routes, and counts each call until its answer is sent. */
     direct: (routes: DirectRoutes, context: Server["context"]): Direct => {
       const server: Server = { context, isClosing: () => isClosing }
-      return (request, told) => {
+      return (request, answered) => {
         const found = isClosing ? undefined : routes.find(request.method, request.url)
         if (found === undefined) return undefined
-        // A call may end before it is returned
-        let isOver = false
+        // An answer may be sent before its call is returned
+        let isSent = false
         let call: DirectCall | undefined
-        call = found.direct({ ...found, request }, server, (answer) => {
-          isOver = true
-          told(answer)
+        const sent = () => {
+          isSent = true
           if (call !== undefined) ended(call)
-        })
-        if (call !== undefined && !isOver) running.add(call)
+        }
+        call = found.direct({ ...found, request }, server, (answer) => answered(answer, sent))
+        if (call !== undefined && !isSent) running.add(call)
         return call
       }
     },
@@ -185,7 +188,7 @@ export const fromLayer = <E>(routes: Layer.Layer<never, E, HttpRouter.HttpRouter
     },
     () => {}
   )
-  const direct: Direct = (request, ended) => built?.(request, ended)
+  const direct: Direct = (request, answered) => built?.(request, answered)
   return {
     handle: Object.assign(async (request: Request, peer?: Peer) => (await made).handle(request, peer), { app, direct }),
     ready,

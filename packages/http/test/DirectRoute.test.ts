@@ -1,11 +1,13 @@
 /** The direct way of plain calls: it answers as the route of the operation does, or declines before anything was counted or written. */
+
+import { Operation } from "@millrace/core"
 import type { EventStore } from "@millrace/event-sourcing"
-import { Deferred, Effect, Fiber, Layer } from "effect"
+import { Deferred, Effect, Fiber, Layer, Schema } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { TestClock } from "effect/testing"
 import fc from "fast-check"
 import { describe, expect } from "vitest"
-import { Http, Server, WebHandler } from "../src/index.ts"
+import { Api, Http, Server, WebHandler } from "../src/index.ts"
 import { PLAIN_TARGET } from "../src/NodeHandler.ts"
 import { api, eventually, type Host, host, type Options, send, testing } from "./Host.ts"
 import { type Json, type Request, requests } from "./Requests.ts"
@@ -164,6 +166,37 @@ describe.each([true, false])("a call that waits, with direct answers: %s", (dire
         expect(yield* it.balance(accountId)).toMatchObject({ available: isInTime ? 199_000 : 199_500, held: 0 })
         expect(it.answered.direct > 0).toBe(direct)
       }
+    })
+  )
+})
+
+describe("a bug", () => {
+  testing(
+    "in a schema or in the data of an answer ends its request with 500, and not the process",
+    Effect.gen(function* () {
+      const it = yield* host()
+      const faulty = Schema.String.check(
+        Schema.makeFilter(() => {
+          throw new Error("a bug in a schema")
+        })
+      )
+      const operation = Operation.make("test.open", {
+        summary: "Has a bug",
+        route: { method: "GET", path: "/faulty", query: { word: Schema.optionalKey(faulty) } },
+        success: Schema.Struct({}),
+        run: () => Effect.die(new Error("a bug in an operation"))
+      })
+      const made = yield* it.run(WebHandler.make(Http.layer(Api.make({ faulty: Api.publicGroup([operation]) }))))
+      const { url } = yield* it.run(Server.listen(made))
+      for (const target of ["/api/v1/faulty?word=1", "/api/v1/faulty", "/api/v1/faulty?word=1"]) {
+        const { json, status } = yield* Effect.promise(() => send(`${url}${target}`))
+        expect([target, status, json]).toMatchObject([target, 500, { error: { code: "internal_error" } }])
+      }
+      expect((yield* Effect.promise(() => send(`${url}/health`))).status).toBe(200)
+      yield* eventually(
+        Effect.sync(() => it.lines.filter((line) => line.includes("A request failed"))),
+        (failed) => failed.length === 3
+      )
     })
   )
 })

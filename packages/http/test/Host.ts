@@ -84,8 +84,10 @@ const bins = Layer.effect(
   Effect.map(Bench, ({ started, interrupted, finish }) => ({
     lookup: Effect.fnUntraced(function* (bin) {
       if (bin === "000000") return yield* new NotFound({ resource: "bin" })
-      started.push(bin)
-      if (bin === "111111") yield* Effect.onInterrupt(Deferred.await(finish), () => Effect.sync(() => interrupted.push(bin)))
+      if (bin === "111111") {
+        started.push(bin)
+        yield* Effect.onInterrupt(Deferred.await(finish), () => Effect.sync(() => interrupted.push(bin)))
+      }
       return { bin, scheme: "visa", type: "debit", brand: null, country: null, bank: null }
     })
   }))

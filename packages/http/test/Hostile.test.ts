@@ -257,11 +257,15 @@ describe.each([true, false])("with direct answers: %s", (direct) => {
         yield* post("/api/v1/grammar/check", { text: canary, language: canary.slice(0, 8) })
         yield* it.call("/api/v1/bin/457173", { headers: { ...headers, authorization: `Bearer ${canary}` } })
         yield* it.call("/api/v1/bin/457173", { method: "PATCH", headers })
+        const { "idempotency-key": _, ...plain } = headers
+        for (const path of [`/api/v1/open/${canary}?q=${canary}`, `/api/v1/content/prompts/topics?q=${canary}`])
+          expect((yield* it.call(path, { headers: plain })).status).toBe(200)
+        expect(it.answered.direct).toBe(direct ? 2 : 0)
         yield* it.raw([`GET /${canary} HTTP/1.1\r\nAuthorization: ${canary}\r\nBad Header: ${canary}\r\n\r\n`])
         const events = (yield* it.log).map((event) => JSON.stringify(event))
         yield* eventually(
           Effect.sync(() => it.lines.length),
-          (lines) => lines >= 11
+          (lines) => lines >= 13
         )
         for (const line of [...it.lines, ...events]) {
           expect(line).not.toContain(canary)

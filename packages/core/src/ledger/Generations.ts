@@ -2,7 +2,8 @@
  * A map that keeps its newest entries. It has two generations: when the newer one is full, it replaces the older one. So a map
  * with generations of 100 keeps at least the newest 100 entries, and at most 200.
  */
-import { HashMap, Option } from "effect"
+import { HashMap } from "effect"
+import { get as lookUp } from "./Get.ts"
 
 export interface Generations<V> {
   readonly newer: HashMap.HashMap<string, V>
@@ -12,8 +13,7 @@ export interface Generations<V> {
 export const empty = <V>(): Generations<V> => ({ newer: HashMap.empty(), older: HashMap.empty() })
 
 /** The newest value under a key, or undefined. */
-export const get = <V>({ newer, older }: Generations<V>, key: string): V | undefined =>
-  Option.getOrUndefined(HashMap.get(newer, key)) ?? Option.getOrUndefined(HashMap.get(older, key))
+export const get = <V>({ newer, older }: Generations<V>, key: string): V | undefined => lookUp(newer, key) ?? lookUp(older, key)
 
 /** The newer generation becomes the older one. */
 export const turn = <V>({ newer }: Generations<V>): Generations<V> => ({ newer: HashMap.empty(), older: newer })

@@ -3,6 +3,7 @@
 import { HashMap } from "effect"
 import { isOnTrial } from "./Account.ts"
 import type { EventOf, RefundReason } from "./AccountEvent.ts"
+import { get } from "./Get.ts"
 import type { Key } from "./Memory.ts"
 import { AccountSuspended, AlreadyEnded, ReservationNotFound, TrialExcludesJobs, TrialUsedUp } from "./Refusals.ts"
 import { unusable } from "./StatusDecisions.ts"
@@ -62,7 +63,8 @@ export const slotFor = (transaction: Transaction, { key, lifetime, operation, re
 }
 
 /** Whether a reservation was an open slot before this decision. */
-export const isSlot = ({ trial }: { readonly trial: Trial.Trial }, reservationId: string): boolean => HashMap.has(trial.open, reservationId)
+export const isSlot = ({ trial }: { readonly trial: Trial.Trial }, reservationId: string): boolean =>
+  get(trial.open, reservationId) !== undefined
 
 /** Uses the slot of a call, unless it has expired. */
 export const useSlot = (transaction: Transaction, reservationId: string, replyHash: string) => {

@@ -1,5 +1,6 @@
 /** Runs the work of an operation: limits its time, encodes its result, and records the upstream's success or failure. */
 import { type Context, Duration, Effect, Exit, Function, Schema } from "effect"
+import { memoised } from "../Memoised.ts"
 import * as Metrics from "../observability/Metrics.ts"
 import * as Spans from "../observability/Spans.ts"
 import * as Running from "../Running.ts"
@@ -81,7 +82,7 @@ const describe = (upstream: string): Spans.Description => ({
 })
 
 /** The upstream of an operation: its area, the part of the key before the dot. Operations of an area share a circuit. */
-export const upstreamOf = (key: string): string => key.split(".", 1)[0] ?? key
+export const upstreamOf: (key: string) => string = memoised((key) => key.split(".", 1)[0] ?? key)
 
 /**
  * Calls a function of an operation, and returns its effect. `OperationFailed` if it does not return an Effect, as can happen in a host in

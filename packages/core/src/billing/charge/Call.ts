@@ -1,6 +1,6 @@
 /** The types of a charge: a call, its hold, its reply and its errors. */
 import type { Aggregate, StateStore } from "@millrace/event-sourcing"
-import { Duration, Schema } from "effect"
+import { Duration, Function, Schema } from "effect"
 import * as Credits from "../../Credits.ts"
 import { idOf as jobIdOf } from "../../jobs/Job.ts"
 import type { Account } from "../../ledger/Account.ts"
@@ -149,9 +149,13 @@ export const HOLD_MARGIN = 30_000
 /** How long after its hold a job can be accepted, milliseconds. */
 const ACCEPT_WITHIN = 30_000
 
-/** The longest time between the admission of a call and its reply, milliseconds. A call that becomes a job is answered once it is accepted. */
-export const lifetimeOf = (operation: Any): number =>
-  (operation._tag === "Job" ? ACCEPT_WITHIN : Duration.toMillis(operation.timeout)) + HOLD_MARGIN
+/**
+ * The longest time between the admission of a call and its reply, milliseconds. A call that becomes a job is answered once it is accepted.
+ * Kept for each operation: parsing its time limit costs more than the rest of a hold's terms.
+ */
+export const lifetimeOf: (operation: Any) => number = Function.memoize(
+  (operation) => (operation._tag === "Job" ? ACCEPT_WITHIN : Duration.toMillis(operation.timeout)) + HOLD_MARGIN
+)
 
 /** The command that holds the cost. A job's hold ends with the job; any other hold has an expiry. */
 export const reserveOf = (call: Call, ledger: Pick<Ledger["Service"], "adjustmentLifetime" | "hasTrial">): Decisions.Reserve => {

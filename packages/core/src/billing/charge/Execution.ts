@@ -3,14 +3,19 @@
  * work has the only fiber. What happens to a call that fails, and what only some calls need, are effects, which run in fibers of their own.
  */
 import { AsyncResource } from "node:async_hooks"
+import type { Aggregate, Decide } from "@millrace/event-sourcing"
 import { type Cause, type Context, Effect, Exit } from "effect"
+import type { Account } from "../../ledger/Account.ts"
+import type { AccountEvent } from "../../ledger/AccountEvent.ts"
+import * as Decisions from "../../ledger/Decisions.ts"
+import type { Committed } from "../../ledger/Ledger.ts"
 import { fork, type Running, type Told } from "../../Running.ts"
 import type { Any, AnyCall, AnyFile } from "../../work/Operation.ts"
 import type { OperationError } from "../../work/OperationError.ts"
 import { upstreamOf } from "../../work/Perform.ts"
 import * as Accept from "./Accept.ts"
 import * as Amends from "./Amends.ts"
-import type { Call, Caller, ChargeError, Held, Key, Replayed, Reply } from "./Call.ts"
+import { type Call, type Caller, type ChargeError, type Held, type Key, type Reply, reserveOf } from "./Call.ts"
 import * as Free from "./Free.ts"
 import * as Hold from "./Hold.ts"
 import * as Quote from "./Quote.ts"
@@ -108,16 +113,22 @@ class Execution<E extends OperationError, R> extends AsyncResource implements Ru
 
   /** From here to the end of the hold, only the work can be interrupted. */
   #hold(call: Call<E, R>, operation: Runnable<E, R>): void {
-    const { context, services } = this.#order
-    const held = (exit: Exit.Exit<Held<E, R> | Replayed, E | ChargeError>): void => {
-      if (Exit.isFailure(exit)) return this.#fail(exit.cause)
-      const held = exit.value
-      if (held._tag === "Replayed") return this.#end(Exit.succeed(held.reply))
-      this.#work(call, operation, (exit) =>
-        Exit.isSuccess(exit) ? this.#keep(held, exit.value) : this.#complete(Amends.failed(services, call, exit.cause), this.#end)
-      )
-    }
-    Hold.submit(services, call, context, (exit) => this.runInAsyncScope(this.#safely, this, held, exit))
+    const { services } = this.#order
+    this.#command(call, Decisions.reserve(reserveOf(call, services.ledger)), (exit) => {
+      if (Exit.isSuccess(exit)) return this.#held({ _tag: "Held", call, hold: exit.value }, operation)
+      this.#complete(Hold.notHeld(services, call, exit.cause), (exit) => {
+        if (Exit.isFailure(exit)) this.#fail(exit.cause)
+        else if (exit.value._tag === "Replayed") this.#end(Exit.succeed(exit.value.reply))
+        else this.#held(exit.value, operation)
+      })
+    })
+  }
+
+  #held(held: Held<E, R>, operation: Runnable<E, R>): void {
+    const { services } = this.#order
+    this.#work(held.call, operation, (exit) =>
+      Exit.isSuccess(exit) ? this.#keep(held, exit.value) : this.#complete(Amends.failed(services, held.call, exit.cause), this.#end)
+    )
   }
 
   #work(call: Call<E, R>, operation: Runnable<E, R>, next: Told<Delivered, E | ChargeError>): void {
@@ -135,8 +146,12 @@ class Execution<E extends OperationError, R> extends AsyncResource implements Ru
   }
 
   #settle(held: Held<E, R>, done: Delivered): void {
-    const { context, services } = this.#order
-    Settle.submit(services, held, done, context, (exit) => this.runInAsyncScope(this.#safely, this, this.#end, exit))
+    const { services } = this.#order
+    this.#command(held.call, Decisions.settle(Settle.settleOf(held.call.reservationId, done)), (exit) =>
+      Exit.isSuccess(exit)
+        ? this.#end(Exit.succeed(Settle.replyOf(services, held.call, done, exit.value)))
+        : this.#complete(Settle.notSettled(services, held, done, exit.cause), this.#end)
+    )
   }
 
   #fail(cause: Cause.Cause<E | ChargeError>): void {
@@ -156,18 +171,29 @@ class Execution<E extends OperationError, R> extends AsyncResource implements Ru
 
   /** Goes on with the value of an effect that can be interrupted. */
   #await<A>(effect: Effect.Effect<A, E | ChargeError, R>, next: (value: A) => void): void {
-    this.#watch<A>(
-      (told) => fork(effect, this.#order.context, told),
-      (exit) => {
-        if (Exit.isFailure(exit)) this.#fail(exit.cause)
-        else if (this.#isInterrupted) this.#end(Exit.interrupt())
-        else next(exit.value)
-      }
-    )
+    const ended = (exit: Exit.Exit<A, E | ChargeError>): void => {
+      if (Exit.isFailure(exit)) this.#fail(exit.cause)
+      else if (this.#isInterrupted) this.#end(Exit.interrupt())
+      else next(exit.value)
+    }
+    if (Exit.isExit(effect)) ended(effect as Exit.Exit<A, E | ChargeError>)
+    else this.#watch((told) => fork(effect, this.#order.context, told), ended)
   }
 
   #endWith(effect: Effect.Effect<Reply, E | ChargeError, R>): void {
     this.#await(effect, (reply) => this.#end(Exit.succeed(reply)))
+  }
+
+  /** Goes on with the end of a command on the account, which cannot be interrupted. */
+  #command<X>(
+    { accountId, requestId }: Call<E, R>,
+    decide: Decide<Account, AccountEvent, X>,
+    next: Told<Committed, X | Aggregate.Failure>
+  ): void {
+    const { context, services } = this.#order
+    services.ledger.submit(accountId, decide, { $correlationId: requestId }, context, (exit) =>
+      this.runInAsyncScope(this.#safely, this, next, exit)
+    )
   }
 
   /** Goes on with the end of an effect that cannot be interrupted. */

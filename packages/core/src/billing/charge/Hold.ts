@@ -1,9 +1,8 @@
 /** Step 2: holds the cost of a call, or returns the reply of an earlier call under the same key. */
 import { Aggregate, StreamName } from "@millrace/event-sourcing"
-import { type Cause, type Context, Effect, Exit } from "effect"
+import { type Cause, Effect } from "effect"
 import { Account } from "../../ledger/Account.ts"
 import * as Decisions from "../../ledger/Decisions.ts"
-import { fork, type Told } from "../../Running.ts"
 import type { OperationError } from "../../work/OperationError.ts"
 import * as Amends from "./Amends.ts"
 import { type Call, type ChargeError, type Held, type Replayed, ReplyUnavailable, reserveOf } from "./Call.ts"
@@ -15,21 +14,6 @@ type Needs = Replay.Needs & Amends.Needs
 const LOOKUPS = 5
 
 type Reserved<E extends OperationError, R> = Effect.Effect<Held<E, R> | Replayed, E | ChargeError, R>
-
-/** Reserves the cost, by callback. It cannot be interrupted. */
-export const submit = <E extends OperationError, R>(
-  services: Needs,
-  call: Call<E, R>,
-  context: Context.Context<R>,
-  told: Told<Held<E, R> | Replayed, E | ChargeError>
-): void => {
-  const { ledger } = services
-  const { accountId, requestId } = call
-  ledger.submit(accountId, Decisions.reserve(reserveOf(call, ledger)), { $correlationId: requestId }, context, (exit) => {
-    if (Exit.isSuccess(exit)) told(Exit.succeed({ _tag: "Held", call, hold: exit.value }))
-    else fork(notHeld(services, call, exit.cause, 1), context, told, { uninterruptible: true })
-  })
-}
 
 /** Reserves the cost. `lookups`: how often the key was looked up so far. */
 export const make = <E extends OperationError, R>(services: Needs, call: Call<E, R>, lookups = 1): Reserved<E, R> => {
@@ -44,11 +28,12 @@ export const make = <E extends OperationError, R>(services: Needs, call: Call<E,
 
 type Refused = Decisions.ReserveRefusal | Aggregate.Failure
 
-const notHeld = <E extends OperationError, R>(
+/** What follows where the cost was not reserved. `lookups`: how often the key was looked up so far. */
+export const notHeld = <E extends OperationError, R>(
   services: Needs,
   call: Call<E, R>,
   cause: Cause.Cause<Refused>,
-  lookups: number
+  lookups = 1
 ): Reserved<E, R> =>
   Effect.catchTags(Effect.failCause(cause), {
     AlreadySucceeded: () => replayed(services, call),

@@ -1,13 +1,12 @@
 /** Step 5: charges the units done and builds the reply, with retries if the store does not answer. */
 import { hash } from "node:crypto"
 import type { Aggregate } from "@millrace/event-sourcing"
-import { type Context, Effect, Exit, Schedule } from "effect"
+import { type Cause, Effect, Schedule } from "effect"
 import * as Credits from "../../Credits.ts"
 import { newReservationId } from "../../Ids.ts"
 import { outcome } from "../../ledger/Account.ts"
 import * as Decisions from "../../ledger/Decisions.ts"
 import type { Committed } from "../../ledger/Ledger.ts"
-import { fork, type Told } from "../../Running.ts"
 import type { Done } from "../../work/Perform.ts"
 import { isTransient } from "../../work/Transient.ts"
 import * as Amends from "./Amends.ts"
@@ -42,18 +41,16 @@ export const settleOf = (reservationId: string, { data, quantity }: Done): Decis
   replyHash: hash("sha256", data, "base64url")
 })
 
-/** Settles the hold, by callback. It cannot be interrupted. Fails with `OutcomeUnknown` if the store does not answer in time. */
-export const submit = <R>(needs: Needs, held: Held, done: Delivered, context: Context.Context<R>, told: Told<Reply, ChargeError>): void => {
-  const { ledger } = needs
+/** What follows where the first attempt to settle failed. Fails with `OutcomeUnknown` if the store does not answer in time. */
+export const notSettled = (
+  needs: Needs,
+  held: Held,
+  done: Delivered,
+  cause: Cause.Cause<SettleError>
+): Effect.Effect<Reply, ChargeError> => {
   const { accountId, requestId, reservationId } = held.call
-  const settle = Decisions.settle(settleOf(reservationId, done))
-  const metadata = { $correlationId: requestId }
-  ledger.submit(accountId, settle, metadata, context, (exit) => {
-    if (Exit.isSuccess(exit)) return told(Exit.succeed(replyOf(needs, held.call, done, exit.value)))
-    const settled = settleAgain(needs, held, done, Effect.failCause(exit.cause), ledger.execute(accountId, settle, metadata))
-    const ended = Effect.catch(settled, (error) => notSettled(needs, held, done, error))
-    fork(ended, context, told, { uninterruptible: true })
-  })
+  const settle = needs.ledger.execute(accountId, Decisions.settle(settleOf(reservationId, done)), { $correlationId: requestId })
+  return Effect.catch(settleAgain(needs, held, done, Effect.failCause(cause), settle), (error) => refused(needs, held, done, error))
 }
 
 /** Continues after a first attempt that failed. Its result counts as the first try. */
@@ -71,12 +68,7 @@ const settleAgain = (
     Effect.retry({ while: isTransient, ...TRY_AGAIN })
   )
 
-const notSettled = (
-  needs: Needs,
-  held: Held,
-  done: Delivered,
-  error: SettleError
-): Effect.Effect<Reply, ResultWithheld | OutcomeUnknown> => {
+const refused = (needs: Needs, held: Held, done: Delivered, error: SettleError): Effect.Effect<Reply, ResultWithheld | OutcomeUnknown> => {
   switch (error._tag) {
     case "ChargeExceedsHold":
       // The operation did more units than were held: a bug, so the caller is not charged
@@ -123,7 +115,8 @@ const chargeLate = Effect.fnUntraced(
   Effect.mapError((error) => (error._tag === "OutcomeUnknown" ? error : new ResultWithheld()))
 )
 
-const replyOf = ({ ledger }: Pick<Needs, "ledger">, call: Call, done: Delivered, committed: Committed): Reply => {
+/** The reply of a call that was settled. */
+export const replyOf = ({ ledger }: Pick<Needs, "ledger">, call: Call, done: Delivered, committed: Committed): Reply => {
   const end = outcome(committed.state, call.reservationId)
   const charged = end?._tag === "succeeded" ? end.charged : Credits.zero
   return answered(call, done, billed(ledger, committed, charged))
