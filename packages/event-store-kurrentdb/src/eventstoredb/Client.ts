@@ -5,6 +5,7 @@
 import gossipService from "@eventstore/db-client/generated/gossip_grpc_pb.js"
 import gossip from "@eventstore/db-client/generated/gossip_pb.js"
 import shared from "@eventstore/db-client/generated/shared_pb.js"
+import streamsService from "@eventstore/db-client/generated/streams_grpc_pb.js"
 import {
   CallCredentials,
   type CallOptions,
@@ -15,6 +16,8 @@ import {
   Metadata
 } from "@grpc/grpc-js"
 import type { Address, Connection } from "../ConnectionString.ts"
+import { AppendStream } from "./AppendStream.ts"
+import { cancelledWith } from "./Cancelling.ts"
 import { leaderOf } from "./Fault.ts"
 import { Sockets } from "./Sockets.ts"
 
@@ -27,8 +30,12 @@ export interface Method<Question, Answer> {
 
 export type Tell<Answer> = (error: Error | null, answer?: Answer) => void
 
-/** Calls to the leader. All except {@link Calls.follow} have a deadline. */
+const { batchAppend } = streamsService.StreamsService
+
+/** Calls to the leader. All except {@link Calls.follow} and {@link Calls.appends} have a deadline. */
 export class Calls {
+  /** The appends of the batch call. Undefined once the node has answered that it has no such call. */
+  appends: AppendStream | undefined = new AppendStream(() => this.#batch())
   readonly #grpc: Grpc
   readonly #name: string
   readonly #user: CallOptions
@@ -58,7 +65,13 @@ export class Calls {
 
   /** Accepts no more calls. Calls under way may end. */
   retire(): void {
+    this.appends?.retire()
     this.#grpc.close()
+  }
+
+  #batch() {
+    const { path, requestSerialize, responseDeserialize } = batchAppend
+    return this.#grpc.makeBidiStreamRequest(path, requestSerialize, responseDeserialize, this.#metadata(), this.#user)
   }
 
   #metadata(): Metadata {
@@ -199,11 +212,6 @@ export class Client {
       sockets.close()
     })
   }
-}
-
-export const cancelledWith = (signal: AbortSignal, call: { readonly cancel: () => void }): void => {
-  if (signal.aborted) call.cancel()
-  else signal.addEventListener("abort", () => call.cancel(), { once: true })
 }
 
 const { LEADER } = gossip.MemberInfo.VNodeState

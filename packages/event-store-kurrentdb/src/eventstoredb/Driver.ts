@@ -6,11 +6,14 @@
 import streamsService from "@eventstore/db-client/generated/streams_grpc_pb.js"
 import type streams from "@eventstore/db-client/generated/streams_pb.js"
 import type { ClientWritableStream } from "@grpc/grpc-js"
+import { EventStore } from "@millrace/event-sourcing"
 import { Effect } from "effect"
 import type { Connection } from "../ConnectionString.ts"
 import { type Appended, type Driver, Fault, type Message, type Recorded } from "../Driver.ts"
-import { type Calls, Client, cancelledWith } from "./Client.ts"
-import { faultOf } from "./Fault.ts"
+import { NoBatchCall } from "./AppendStream.ts"
+import { cancelledWith } from "./Cancelling.ts"
+import { type Calls, Client } from "./Client.ts"
+import { batchFaultOf, faultOf } from "./Fault.ts"
 import * as Messages from "./Messages.ts"
 
 const { StreamsService } = streamsService
@@ -19,7 +22,7 @@ const { StreamsService } = streamsService
 export const connect = (connection: Connection, deadline: number): Driver => {
   const client = new Client(connection, deadline)
   return {
-    append: (stream, expected, events) => append(client, [Messages.appendHeader(stream, expected), ...events.map(Messages.appendEvent)]),
+    append: (stream, expected, events) => append(client, { stream, expected, events }),
     readStream: (stream, direction, from, count) => read(client, Messages.readStream(stream, direction, from, count)),
     readLog: (direction, from, count) => read(client, Messages.readLog(direction, from, count)),
     follow: (after, filter, take) => follow(client, Messages.follow(after, filter), take),
@@ -48,24 +51,45 @@ const calling = <A>(client: Client, start: Start<A>): Effect.Effect<A, Fault> =>
     catch: faultOf
   })
 
-const append = (client: Client, messages: ReadonlyArray<streams.AppendReq>): Effect.Effect<Appended, Fault> => {
-  const answer = calling<streams.AppendResp>(client, (calls, resolve, reject) => {
+/** The most characters of an append by the batch call. A larger one has a call of its own, so that no small one waits behind it. */
+const SMALL = 64 * 1024
+
+/** By the batch call. A large append has a call of its own, and so has each append at a node that has no batch call. */
+const append = (client: Client, request: Messages.Append): Effect.Effect<Appended, Fault> =>
+  Effect.flatMap(
+    Effect.tryPromise({ try: (signal) => client.on((calls) => appendOn(calls, request, signal)), catch: faultOf }),
+    (appended) => {
+      if (appended === undefined) return Effect.fail(new Fault({ kind: "noAnswer", message: "The answer to the append is empty" }))
+      if ("error" in appended) return Effect.fail(batchFaultOf(appended.error))
+      if (!("actual" in appended)) return Effect.succeed(appended)
+      return Effect.fail(new Fault({ kind: "wrongRevision", message: "Wrong revision", actual: appended.actual }))
+    }
+  )
+
+const appendOn = async (calls: Calls, request: Messages.Append, signal: AbortSignal) => {
+  signal.throwIfAborted()
+  if (calls.appends === undefined || EventStore.appendChars(request.events) > SMALL)
+    return Messages.appendedOf(await appendAlone(calls, request, signal))
+  try {
+    return Messages.batchAppendedOf(await calls.appends.send(request, signal))
+  } catch (error) {
+    if (!(error instanceof NoBatchCall)) throw error
+    calls.appends = undefined
+    return Messages.appendedOf(await appendAlone(calls, request, signal))
+  }
+}
+
+const appendAlone = (calls: Calls, request: Messages.Append, signal: AbortSignal): Promise<streams.AppendResp> =>
+  new Promise((resolve, reject) => {
     const call = calls.send(StreamsService.append, (error: Error | null, response?: streams.AppendResp) => {
       if (response === undefined) reject(error ?? new Error("The answer has no message"))
       else resolve(response)
     })
     // The callback was given the same error
     call.on("error", () => {})
-    writeAll(call, messages)
-    return call
+    cancelledWith(signal, call)
+    writeAll(call, Messages.append(request))
   })
-  return Effect.flatMap(answer, (response) => {
-    const appended = Messages.appendedOf(response)
-    if (appended === undefined) return Effect.fail(new Fault({ kind: "noAnswer", message: "The answer to the append is empty" }))
-    if (!("actual" in appended)) return Effect.succeed(appended)
-    return Effect.fail(new Fault({ kind: "wrongRevision", message: "Wrong revision", actual: appended.actual }))
-  })
-}
 
 /** Waits for `drain` when the connection is full: an append of hundreds of events that ignores `drain` is never answered. */
 const writeAll = (call: ClientWritableStream<streams.AppendReq>, messages: ReadonlyArray<streams.AppendReq>): void => {

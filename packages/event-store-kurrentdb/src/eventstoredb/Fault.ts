@@ -2,9 +2,13 @@
 import { convertToCommandError, MaxAppendSizeExceededError, NotLeaderError, WrongExpectedVersionError } from "@eventstore/db-client"
 import type { Address } from "../ConnectionString.ts"
 import { Fault, type Kind } from "../Driver.ts"
+import { CallEnded } from "./AppendStream.ts"
+import type { BatchError } from "./Messages.ts"
 
 export const faultOf = (error: unknown): Fault => {
   if (error instanceof Fault) return error
+  if (error instanceof CallEnded)
+    return new Fault({ kind: NEVER_SENT.test(error.message) ? "unreachable" : "noAnswer", message: error.message })
   const told = typed(error)
   const message = told instanceof Error ? told.message : String(told)
   if (told instanceof WrongExpectedVersionError) {
@@ -16,7 +20,7 @@ export const faultOf = (error: unknown): Fault => {
 
 /** The address of the leader, from the error of a follower. */
 export const leaderOf = (error: unknown): Address | undefined => {
-  const told = typed(error)
+  const told = typed(error instanceof CallEnded ? error.cause : error)
   return told instanceof NotLeaderError ? told.leader : undefined
 }
 
@@ -45,6 +49,18 @@ const REFUSED_TYPES: ReadonlySet<unknown> = new Set([
   "stream-deleted",
   "unsupported"
 ])
+
+/** The answers of the batch call after which surely nothing was done, by the message that describes them. */
+const BATCH_KINDS: ReadonlyMap<string, Kind> = new Map([
+  ["event_store.client.MaximumAppendSizeExceeded", "tooLarge"],
+  ["event_store.client.StreamDeleted", "refused"],
+  ["event_store.client.AccessDenied", "refused"],
+  ["event_store.client.BadRequest", "refused"]
+])
+
+/** The fault of an append that the batch call answered with an error. */
+export const batchFaultOf = ({ message, type }: BatchError): Fault =>
+  new Fault({ kind: NEVER_SENT.test(message) ? "unreachable" : (BATCH_KINDS.get(type) ?? "noAnswer"), message })
 
 const kindOf = (error: unknown, message: string): Kind => {
   if (error instanceof MaxAppendSizeExceededError) return "tooLarge"

@@ -2,8 +2,13 @@
 import shared from "@eventstore/db-client/generated/shared_pb.js"
 import streams from "@eventstore/db-client/generated/streams_pb.js"
 import type { EventStore } from "@millrace/event-sourcing"
+import emptyMessage from "google-protobuf/google/protobuf/empty_pb.js"
+import timestampMessage from "google-protobuf/google/protobuf/timestamp_pb.js"
 import type { Appended, Direction, Filter, Message, Recorded } from "../Driver.ts"
 import type { LogPosition } from "../Position.ts"
+
+const { Empty } = emptyMessage
+const { Timestamp } = timestampMessage
 
 const empty = () => new shared.Empty()
 
@@ -14,25 +19,94 @@ const identifierOf = (stream: string) => new shared.StreamIdentifier().setStream
 
 // appending
 
-export const appendHeader = (stream: string, expected: EventStore.ExpectedRevision): streams.AppendReq => {
+export interface Append {
+  readonly stream: string
+  readonly expected: EventStore.ExpectedRevision
+  readonly events: ReadonlyArray<EventStore.EventData>
+}
+
+/** The messages of a unary append. */
+export const append = ({ stream, expected, events }: Append): ReadonlyArray<streams.AppendReq> => [
+  appendHeader(stream, expected),
+  ...events.map(appendEvent)
+]
+
+/**
+ * The server compares this with its own clock, which may differ from ours, so it is the end of time, as in the libraries that wait without
+ * a limit: our own deadline counts.
+ */
+const NEVER_LATE = new Timestamp().setSeconds(Date.parse("9999-12-31T23:59:59Z") / 1_000)
+
+/** The message of an append by the batch call. `id`: a UUID, by which its answer is known. */
+export const batchAppend = (id: string, { stream, expected, events }: Append): streams.BatchAppendReq => {
+  const options = new streams.BatchAppendReq.Options().setStreamIdentifier(identifierOf(stream)).setDeadline(NEVER_LATE)
+  if (expected === "noStream") options.setNoStream(new Empty())
+  else options.setStreamPosition(expected.toString())
+  return new streams.BatchAppendReq()
+    .setCorrelationId(new shared.UUID().setString(id))
+    .setOptions(options)
+    .setProposedMessagesList(events.map((event) => proposed(new streams.BatchAppendReq.ProposedMessage(), event)))
+    .setIsFinal(true)
+}
+
+const appendHeader = (stream: string, expected: EventStore.ExpectedRevision): streams.AppendReq => {
   const options = new streams.AppendReq.Options().setStreamIdentifier(identifierOf(stream))
   if (expected === "noStream") options.setNoStream(empty())
   else options.setRevision(expected.toString())
   return new streams.AppendReq().setOptions(options)
 }
 
-export const appendEvent = ({ id, type, data, metadata }: EventStore.EventData): streams.AppendReq => {
-  const message = new streams.AppendReq.ProposedMessage()
-    .setId(new shared.UUID().setString(id))
-    .setData(bytes.encode(data))
-    .setCustomMetadata(bytes.encode(metadata))
+const appendEvent = (event: EventStore.EventData): streams.AppendReq =>
+  new streams.AppendReq().setProposedMessage(proposed(new streams.AppendReq.ProposedMessage(), event))
+
+const proposed = <Message extends streams.AppendReq.ProposedMessage | streams.BatchAppendReq.ProposedMessage>(
+  message: Message,
+  { id, type, data, metadata }: EventStore.EventData
+): Message => {
+  message.setId(new shared.UUID().setString(id))
+  message.setData(bytes.encode(data))
+  message.setCustomMetadata(bytes.encode(metadata))
   message.getMetadataMap().set("type", type)
   message.getMetadataMap().set("content-type", "application/json")
-  return new streams.AppendReq().setProposedMessage(message)
+  return message
 }
 
 /** The last event of an append, or the stream's actual end if it differs from the expected one; undefined for an empty answer. */
-export const appendedOf = (response: streams.AppendResp): Appended | { readonly actual: EventStore.ExpectedRevision } | undefined => {
+type Outcome = Appended | { readonly actual: EventStore.ExpectedRevision } | undefined
+
+/** The id of the append that an answer of the batch call belongs to. Servers may send it as two numbers. */
+export const correlationOf = (response: streams.BatchAppendResp): string => {
+  const id = response.getCorrelationId()
+  const structured = id?.getStructured()
+  if (structured === undefined) return id?.getString() ?? ""
+  const hex = (bits: string) => BigInt.asUintN(64, BigInt(bits)).toString(16).padStart(16, "0")
+  const digits = hex(structured.getMostSignificantBits()) + hex(structured.getLeastSignificantBits())
+  return digits.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/u, "$1-$2-$3-$4-$5")
+}
+
+const WRONG_VERSION = "event_store.client.WrongExpectedVersion"
+
+/** The outcome of an append by the batch call. A refusal of another kind is its error. */
+export const batchAppendedOf = (response: streams.BatchAppendResp): Outcome | { readonly error: BatchError } => {
+  const error = response.getError()
+  const details = error?.getDetails()
+  const wrong = details?.unpack(shared.WrongExpectedVersion.deserializeBinary, WRONG_VERSION) ?? undefined
+  if (wrong !== undefined) return { actual: wrong.hasCurrentStreamRevision() ? Number(wrong.getCurrentStreamRevision()) : "noStream" }
+  if (error !== undefined) return { error: { type: details?.getTypeName() ?? "", message: error.getMessage() } }
+  const success = response.getSuccess()
+  if (success === undefined) return undefined
+  const position = success.getPosition()
+  return { revision: Number(success.getCurrentRevision()), position: position && positionOf(position) }
+}
+
+/** `type`: the name of the message that describes the error. */
+export interface BatchError {
+  readonly type: string
+  readonly message: string
+}
+
+/** The outcome of a unary append. */
+export const appendedOf = (response: streams.AppendResp): Outcome => {
   const wrong = response.getWrongExpectedVersion()
   if (wrong !== undefined) return { actual: wrong.hasCurrentRevision() ? Number(wrong.getCurrentRevision()) : "noStream" }
   const success = response.getSuccess()

@@ -1,5 +1,12 @@
 /** Unary and batch appends, and the two ways to delete a stream. */
-import type { handleBidiStreamingCall, handleClientStreamingCall, handleUnaryCall, ServiceError, sendUnaryData } from "@grpc/grpc-js"
+import {
+  status as Code,
+  type handleBidiStreamingCall,
+  type handleClientStreamingCall,
+  type handleUnaryCall,
+  type ServiceError,
+  type sendUnaryData
+} from "@grpc/grpc-js"
 import type { AppendCall } from "./Faults.ts"
 import type { Expected, Outcome, Proposed } from "./Log.ts"
 import {
@@ -164,11 +171,18 @@ const packed = (name: string, message: { readonly serializeBinary: () => Uint8Ar
 const errorOf = (message: string, details: InstanceType<typeof any.Any>) =>
   new streams.BatchAppendResp().setError(new status.Status().setCode(FAILED_PRECONDITION).setMessage(message).setDetails(details))
 
+/** What the server did not do, or an error that does not tell what it did. */
+const reasonOf = ({ code, details }: ServiceError) => {
+  if (code === Code.PERMISSION_DENIED) return packed("AccessDenied", new shared.AccessDenied())
+  if (code === Code.INVALID_ARGUMENT) return packed("BadRequest", new shared.BadRequest().setMessage(details))
+  return packed("Unknown", new shared.Unknown())
+}
+
 const answerBatch = (stream: string, expected: Expected, answer: Answer | "timeout"): streams.BatchAppendResp => {
   if (answer === "timeout") return errorOf("Timeout", packed("Timeout", new shared.Timeout()))
   switch (answer._tag) {
     case "refused":
-      return errorOf(answer.error.details, packed("BadRequest", new shared.BadRequest().setMessage(answer.error.details)))
+      return errorOf(answer.error.details, reasonOf(answer.error))
     case "tooLarge":
       return errorOf(
         "Maximum Append Size Exceeded",

@@ -28,7 +28,7 @@ export interface Options {
   readonly users?: Readonly<Record<string, string>>
   /** Makes this node a follower of that one: it has the same log, and redirects calls that need the leader. */
   readonly leader?: KurrentDbStandIn
-  /** Whether it lists BatchAppend among its features: true by default. */
+  /** Whether it has the call BatchAppend, as nodes since 21.10 do: true by default. */
   readonly batchAppend?: boolean
   /** The version that it reports. */
   readonly version?: string
@@ -117,7 +117,7 @@ const servicesOf = (node: Node, options: Options, members: () => ReadonlyArray<A
   const server = new Server({ "grpc.max_concurrent_streams": openCalls, "grpc.max_receive_message_length": 17 << 20 })
   server.addService(streamsService.StreamsService, {
     append: Appends.append(node),
-    batchAppend: Appends.batchAppend(node),
+    ...(batchAppend ? { batchAppend: Appends.batchAppend(node) } : {}),
     read: read(node),
     delete: Appends.deleteStream(node),
     tombstone: Appends.tombstone(node)
