@@ -1,7 +1,7 @@
 /**
  * Deadlines fall due at a time unless an event clears them first, such as the expiry of a hold. A projection keeps the open deadlines. One
  * host at a time sweeps: it acts on the due deadlines. Only an event clears a deadline, so after a crash it is acted on again. A deadline
- * may also lapse.
+ * may also lapse. A process that does not sweep follows no deadlines, unless it is asked for them.
  */
 import { Clock, Duration, Effect, Exit, FiberSet, type Scope, Semaphore } from "effect"
 import type { Decider } from "./Decider.ts"
@@ -107,6 +107,9 @@ const MAX_PAUSE = 10 * 60_000
 
 const FAILING_SHOWN = 100
 
+/** Only the process that sweeps needs the deadlines all the time. */
+const IDLE_AFTER = "1 minute"
+
 /** Keeps the deadlines and acts on the due ones in the background, until the scope closes. */
 export const make = <E, R>(
   definition: Definition<E, R>,
@@ -131,10 +134,10 @@ export const make = <E, R>(
           return open
         }
       },
-      options
+      { idleAfter: IDLE_AFTER, ...options }
     )
     const sweeper = new Sweeper(projection, onDue, options)
-    yield* Effect.forkScoped(Lease.keep(`deadlines/${name}`, options)(() => sweeper.lead))
+    yield* Effect.forkScoped(Lease.keep(`deadlines/${name}`, options)(() => projection.keep(sweeper.lead)))
     return {
       overdue: (now, options) => Effect.map(projection.read(options), ({ state }) => state.at(now).due),
       list: (options) => Effect.map(projection.read(options), ({ state }) => [...state.values()].sort(byTime).slice(0, options?.limit)),

@@ -105,12 +105,15 @@ export const expectedOf = (revision: Revision): ExpectedRevision => (revision ==
 /** The last revision as a number; -1 stands for a stream without events. */
 export const revisionOf = (last: ExpectedRevision): Revision => (last === "noStream" ? -1 : last)
 
+/** Unchecked: an event that a store tells is checked where it is folded, as one that is read. */
+const Recorded: Schema.Codec<RecordedEvent, unknown> = Schema.Any
+
 /** The stream's last revision is not the expected one. Nothing was written. */
 export class WrongRevision extends Schema.TaggedError<WrongRevision>()("WrongRevision", {
   stream: Schema.String,
   actual: Schema.Union([Schema.Int, Schema.Literal("noStream")]),
   /** All events after the expected revision up to `actual`, if the store tells them with the refusal. */
-  newer: Schema.optionalKey(Schema.Array(Schema.declare((_): _ is RecordedEvent => true)))
+  newer: Schema.optionalKey(Schema.Array(Recorded))
 }) {
   override get message(): string {
     return `Stream ${this.stream} is at revision ${this.actual}, not where the append expected it`

@@ -10,6 +10,7 @@ import type { Tagged } from "./EventCodec.ts"
 import * as EventHandlers from "./EventHandlers.ts"
 import { type Batch, EventStore, endOf, type Position, type RecordedEvent, type StoreUnavailable, start } from "./EventStore.ts"
 import { follow, type Report, type Retrying, retryForever, type Selection, selects } from "./Following.ts"
+import { Need } from "./Need.ts"
 import type { StateStore, StateUnavailable } from "./StateStore.ts"
 import { load, save } from "./StoredProjection.ts"
 
@@ -43,6 +44,12 @@ export interface Options {
   readonly storeEvery?: number
   /** The longest time until a changed state is stored: one minute by default. */
   readonly storeWithin?: Duration.Input
+  /**
+   * The projection sleeps when nobody has read or kept it for this time: it does not follow the log, and has no state in memory. The next
+   * read waits until it has loaded the stored state and reached the end of the log. So at each time some process should keep it, which
+   * stores the state for all. By default it never sleeps.
+   */
+  readonly idleAfter?: Duration.Input
 }
 
 /** If `evolve` mutates the state, read what you need before the next `yield*`, and do not keep a reference. */
@@ -77,7 +84,7 @@ export class ProjectionStopped extends Schema.TaggedError<ProjectionStopped>()("
 
 export interface Status {
   readonly position: Position
-  /** Whether the state has reached the end of the log. */
+  /** Whether the state has reached the end of the log. A projection that sleeps is not behind. */
   readonly caughtUp: boolean
   readonly rebuilding: boolean
   /** The last failure to read the event store or to load the stored state, which is retried. */
@@ -101,7 +108,9 @@ export interface Projection<State> {
   readonly caughtUp: (
     options?: Pick<ReadOptions, "within">
   ) => Effect.Effect<Folded<State>, ProjectionBehind | ProjectionStopped | StoreUnavailable>
-  /** Waits without a limit until an event after `position` is folded. */
+  /** Follows the log while the effect runs, also if nobody reads. */
+  readonly keep: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+  /** Waits without a limit until an event after `position` is folded. A sleeping projection must be kept meanwhile. */
   readonly past: (position: Position) => Effect.Effect<void, ProjectionStopped>
   /**
    * Folds the log from the start while the live state still answers, and replaces the live state once the new one has caught up. It also
@@ -123,17 +132,18 @@ export const make = <State>(
     const services = yield* Effect.context<EventStore | StateStore>()
     const storing = yield* Semaphore.make(1)
     const rebuilding = yield* Semaphore.make(1)
-    const projector = new Projector(definition)
+    const projector = new Projector(definition, options.idleAfter)
     const store = storing.withPermit(Effect.provideContext(projector.store, services))
     // Registered first, so that it runs last. If this state cannot be stored, the next start folds the events again
     yield* Effect.addFinalizer(() => store.pipe(Effect.timeoutOption("5 seconds"), Effect.exit))
-    yield* Effect.forkScoped(projector.run)
+    yield* Effect.forkScoped(projector.run(store))
     yield* Effect.forkScoped(projector.storeNowAndThen(store, options))
     return {
       read: (options) => projector.read(options),
+      keep: (effect) => projector.need.keep(effect),
       caughtUp: (options) => Effect.flatMap(events.head, (head) => projector.read({ ...options, atLeast: head })),
       past: (position) => projector.past(position),
-      rebuild: rebuilding.withPermit(projector.rebuild(events)),
+      rebuild: rebuilding.withPermit(projector.need.keep(projector.rebuild(events))),
       store,
       status: Effect.sync(() => projector.status)
     }
@@ -168,8 +178,12 @@ class Projector<State> {
   readonly #codec: Schema.Codec<State, unknown>
   readonly #fold: ReturnType<typeof folder<State>>
   readonly #conditions = new Conditions()
+  readonly need = new Need()
+  readonly #idleAfter: Duration.Input | undefined
   #live: Folded<State>
   #loaded = false
+  /** Whether the state has reached the end of the log since it was loaded. */
+  #reached = false
   readonly #status: Types.Mutable<Omit<Status, "position">> = {
     caughtUp: false,
     rebuilding: false,
@@ -181,22 +195,30 @@ class Projector<State> {
   #ahead = 0
   #storedAt: Position | undefined
 
-  constructor(definition: Definition<State>) {
+  constructor(definition: Definition<State>, idleAfter: Duration.Input | undefined) {
     this.#definition = definition
+    this.#idleAfter = idleAfter
     this.#codec = Schema.toCodecJson(definition.state)
     this.#fold = folder(definition)
-    this.#live = { state: definition.initial(), position: start }
+    this.#live = this.#fresh
+  }
+
+  get #fresh(): Folded<State> {
+    return { state: this.#definition.initial(), position: start }
   }
 
   get status(): Status {
-    return { position: this.#live.position, ...this.#status }
+    const { caughtUp, ...status } = this.#status
+    const sleeps = this.#idleAfter !== undefined && !this.need.isNow
+    return { position: this.#live.position, ...status, caughtUp: caughtUp || sleeps }
   }
 
   // reading
 
   read({ atLeast = start, within = "5 seconds" }: ReadOptions = {}): Effect.Effect<Folded<State>, ProjectionBehind | ProjectionStopped> {
     return Effect.suspend(() => {
-      const isReady = () => this.#status.stopped !== undefined || (this.#loaded && this.#live.position >= atLeast)
+      this.need.ask()
+      const isReady = () => this.#status.stopped !== undefined || (this.#isCurrent && this.#live.position >= atLeast)
       if (isReady()) return this.#answer
       const late = Effect.suspend(() =>
         Effect.fail(new ProjectionBehind({ projection: this.#definition.name, position: this.#live.position, asked: atLeast }))
@@ -205,6 +227,11 @@ class Projector<State> {
         .until(isReady)
         .pipe(Effect.timeoutOrElse({ duration: within, orElse: () => late }), Effect.andThen(this.#answer))
     })
+  }
+
+  /** What was stored while the projection slept may be old. */
+  get #isCurrent(): boolean {
+    return this.#loaded && (this.#reached || this.#idleAfter === undefined)
   }
 
   past(position: Position): Effect.Effect<void, ProjectionStopped> {
@@ -219,7 +246,31 @@ class Projector<State> {
 
   // following the log
 
-  get run() {
+  /** Follows the log while it is needed. */
+  run(store: Effect.Effect<void, StateUnavailable>) {
+    const idleAfter = this.#idleAfter
+    if (idleAfter === undefined) return this.#follow
+    const idle = Effect.gen({ self: this }, function* () {
+      for (;;) {
+        yield* this.need.over(idleAfter)
+        yield* Effect.exit(store)
+        if (this.need.isNow) continue
+        this.#drop()
+        return
+      }
+    })
+    return Effect.forever(Effect.andThen(this.need.begun, Effect.raceFirst(this.#follow, idle)))
+  }
+
+  #drop(): void {
+    this.#loaded = false
+    this.#reached = false
+    this.#live = { ...this.#fresh, position: this.#live.position }
+    this.#ahead = 0
+    Object.assign(this.#status, { caughtUp: false, behind: undefined, unstored: undefined, stopped: undefined })
+  }
+
+  get #follow() {
     const report: Report = (behind) => {
       this.#status.behind = behind
       if (behind !== undefined) this.#status.caughtUp = false
@@ -245,7 +296,8 @@ class Projector<State> {
       const stored = yield* load(name, version)
       const state = stored && Option.getOrUndefined(Schema.decodeUnknownOption(Schema.fromJsonString(this.#codec))(stored.json))
       // A position past the end belongs to another log, or to this log before it was restored from a backup
-      if (stored !== undefined && state !== undefined && stored.position <= (yield* head)) this.#live = { state, position: stored.position }
+      const isOfThisLog = stored !== undefined && stored.position <= (yield* head)
+      this.#live = isOfThisLog && state !== undefined ? { state, position: stored.position } : this.#fresh
       this.#storedAt = this.#live.position
       this.#loaded = true
       this.#conditions.check()
@@ -254,6 +306,7 @@ class Projector<State> {
 
   #take(batch: Batch): Effect.Effect<void, ProjectionStopped> {
     return Effect.suspend(() => {
+      if (!this.#loaded) return Effect.void
       const folded = this.#fold(this.#live, batch)
       if (folded instanceof ProjectionStopped) {
         // Recorded at once, because the fold may have changed half of the state before it threw
@@ -264,6 +317,7 @@ class Projector<State> {
       }
       this.#live = folded
       this.#status.caughtUp = batch.live
+      this.#reached ||= batch.live
       // A batch without selected events moves the position, which is worth storing as well
       if (endOf(batch) !== undefined) this.#ahead += Math.max(1, batch.events.length)
       this.#conditions.check()
@@ -320,7 +374,8 @@ class Projector<State> {
       const { name, version } = this.#definition
       return Effect.map(save(name, version, { position, json: JSON.stringify(Schema.encodeSync(this.#codec)(state)) }), () => {
         this.#storedAt = position
-        this.#ahead -= folded
+        // It may have gone to sleep meanwhile
+        this.#ahead = Math.max(0, this.#ahead - folded)
       })
     })
   }

@@ -64,6 +64,47 @@ const makeHost = Effect.gen(function* () {
   return { make, close, crash }
 })
 
+describe("deadlines of several hosts", () => {
+  testing(
+    "are followed by the host that sweeps, and by another one from its crash on",
+    Effect.gen(function* () {
+      const store = yield* EventStore
+      const open = [0, 0]
+      const begin = Effect.fnUntraced(function* (i: number) {
+        const host = yield* makeHost
+        const subscribe: typeof store.subscribe = (...of) =>
+          Stream.unwrap(
+            Effect.sync(() => {
+              open[i] = (open[i] ?? 0) + 1
+              return Stream.ensuring(
+                store.subscribe(...of),
+                Effect.sync(() => {
+                  open[i] = (open[i] ?? 0) - 1
+                })
+              )
+            })
+          )
+        const { noted, definition } = noting()
+        const deadlines = yield* Effect.provideService(host.make(definition), EventStore, { ...store, subscribe })
+        yield* pass(1_000)
+        return { ...host, noted, deadlines }
+      })
+      const [first, second] = [yield* begin(0), yield* begin(1)]
+      yield* write(set("a", 200_000), set("b", 20_000))
+      yield* pass(100_000)
+      expect(open).toEqual([1, 0])
+      expect((yield* second.deadlines.list()).map(({ key }) => key)).toEqual(["b", "a"])
+      yield* pass(180_000)
+      expect(open).toEqual([1, 0])
+      yield* first.crash
+      yield* write(set("c", 300_000))
+      yield* pass(4 * TTL)
+      expect(open).toEqual([0, 1])
+      expect(second.noted.map(([key]) => key).sort()).toEqual(["a", "b", "c"])
+    })
+  )
+})
+
 describe("a deadline that lapses", () => {
   const lapsing = (key: string, dueAt: number, until: number): Deadlines.Change => ({ _tag: "set", key, dueAt, until })
 

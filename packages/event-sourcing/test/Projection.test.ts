@@ -102,6 +102,94 @@ const foldedAtStart = Effect.fnUntraced(function* (version = 1) {
   return counter.evolved
 })
 
+/** The store with a count of its open subscriptions, which other fibers overtake. */
+const counted = Effect.gen(function* () {
+  const events = yield* EventStore
+  const counter = { open: 0 }
+  const subscribe: typeof events.subscribe = (...of) =>
+    Stream.unwrap(
+      Effect.sync(() => {
+        counter.open++
+        return events.subscribe(...of).pipe(
+          Stream.tap(() => Effect.replicateEffect(Effect.yieldNow, 10)),
+          Stream.ensuring(Effect.sync(() => counter.open--))
+        )
+      })
+    )
+  return { counter, events: { ...events, subscribe } }
+})
+
+describe("a projection that may sleep", () => {
+  const IDLE = 60_000
+
+  testing(
+    "follows the log only after a read, and never answers without what was written before the read",
+    Effect.gen(function* () {
+      const { counter, events } = yield* counted
+      const projection = yield* Effect.provideService(Projection.make(seen(), { idleAfter: IDLE }), EventStore, events)
+      for (let round = 0; round < 3; round++) {
+        yield* write(a, "Written", 5)
+        yield* pass(IDLE)
+        expect(counter.open).toBe(0)
+        expect((yield* projection.status).caughtUp).toBe(true)
+        // The stored state is derived and may be lost
+        if (round === 2) yield* StateStore.use(({ write }) => write([{ _tag: "remove", space: "projections", key: "seen" }]))
+        expect((yield* projection.read()).state).toEqual(yield* logOf({}))
+        yield* write(b, "Written")
+        yield* settle
+        expect(counter.open).toBe(1)
+        expect((yield* projection.read()).state).toEqual(yield* logOf({}))
+        yield* pass(2 * IDLE + 1)
+        expect(counter.open).toBe(0)
+      }
+    })
+  )
+
+  testing(
+    "stays awake while it is read or kept",
+    Effect.gen(function* () {
+      const { counter, events } = yield* counted
+      const projection = yield* Effect.provideService(Projection.make(seen(), { idleAfter: IDLE }), EventStore, events)
+      for (let i = 0; i < 5; i++) {
+        yield* projection.read()
+        yield* pass(IDLE - 1)
+        expect(counter.open).toBe(1)
+      }
+      const keeping = yield* Effect.forkScoped(projection.keep(Effect.never))
+      yield* pass(10 * IDLE)
+      expect(counter.open).toBe(1)
+      yield* Fiber.interrupt(keeping)
+      yield* pass(2 * IDLE)
+      expect(counter.open).toBe(0)
+    })
+  )
+
+  testing(
+    "begins with the state that another process stored",
+    Effect.gen(function* () {
+      const keeper = yield* Projection.make(seen(), { idleAfter: IDLE, storeWithin: 1_000 })
+      yield* Effect.forkScoped(keeper.keep(Effect.never))
+      const { definition, counter } = counting(seen())
+      const sleeper = yield* Projection.make(definition, { idleAfter: IDLE })
+      yield* write(a, "Written", 50)
+      yield* pass(2_000)
+      yield* write(b, "Written", 3)
+      expect((yield* sleeper.read()).state).toEqual(yield* logOf({}))
+      expect(counter.evolved).toBe(3)
+    })
+  )
+
+  testing(
+    "is rebuilt although it sleeps",
+    Effect.gen(function* () {
+      const projection = yield* Projection.make(seen(), { idleAfter: IDLE })
+      yield* write(a, "Written", 3)
+      yield* projection.rebuild
+      expect((yield* projection.read()).state).toEqual(yield* logOf({}))
+    })
+  )
+})
+
 describe("reading", () => {
   testing(
     "answers with the caller's own write when asked for its position",
