@@ -135,10 +135,11 @@ export class StreamIndex {
     if (indexed !== this.#unindexed.after) this.#unindexed = new UnindexedEvents(indexed)
     const last = this.#sql.last.get() ?? 0
     if (last - this.#place > CATCH_UP) this.#ends.clear()
-    const after = Math.min(this.#unindexed.last, this.#ends.size > 0 ? this.#place : last)
+    // What others have indexed is not before the last event that is known here
+    const after = this.#ends.size > 0 ? this.#place : this.#unindexed.last
     for (const { stream, revision, place } of this.#sql.between.all(after, last)) {
       if (place > this.#unindexed.last) this.#unindexed.add(stream, revision, place)
-      if (place > this.#place && this.#ends.has(stream)) this.#ends.set(stream, revision)
+      if (this.#ends.has(stream)) this.#ends.set(stream, revision)
     }
     this.#place = last
   }
