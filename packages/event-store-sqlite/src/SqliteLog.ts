@@ -91,6 +91,7 @@ export class SqliteLog {
         isUndone = true
         transactions++
         this.#noticeOthers()
+        this.#index.requireSound()
         this.#written = { after: this.place, appends: [] }
         body()
         if (this.#written.appends.length > 0) this.#index.write()

@@ -4,6 +4,7 @@
  */
 import type { EventStore, Place, StreamName } from "@millrace/event-sourcing"
 import type Database from "better-sqlite3"
+import { Fault } from "./Fault.ts"
 import { UnindexedEvents } from "./UnindexedEvents.ts"
 
 /** The most streams whose ends are in memory. */
@@ -66,7 +67,7 @@ export class StreamIndex {
     this.#sql = statements(db)
     this.#filename = filename
     this.#most = most
-    this.#unindexed = new UnindexedEvents(filename, 0)
+    this.#unindexed = new UnindexedEvents(0)
   }
 
   /** The newest event that is known here; 0 if there is none. */
@@ -113,24 +114,32 @@ export class StreamIndex {
     this.#ends.set(stream, revision)
   }
 
+  /** Inside a transaction, before its events: refuses a file in which a revision occurs twice. It can still be read, as by an audit. */
+  requireSound(): void {
+    const { repeated } = this.#unindexed
+    if (repeated !== undefined)
+      throw new Fault(`${this.#filename} is corrupt: event ${repeated} repeats a revision of its stream; audit it`)
+  }
+
   /** Inside a transaction, after its events: adds what the table lacks, if that is much. */
   write(): void {
     if (this.#place - this.#unindexed.after < this.#most) return
     this.#sql.add.run(this.#unindexed.after)
     this.#sql.setIndexed.run(this.#place)
-    this.#unindexed = new UnindexedEvents(this.#filename, this.#place)
+    this.#unindexed = new UnindexedEvents(this.#place)
   }
 
   /** Reads which events other connections have written. They only add events after the last one. */
   catchUp(): void {
     const indexed = this.#sql.indexed.get() ?? 0
-    if (indexed !== this.#unindexed.after) this.#unindexed = new UnindexedEvents(this.#filename, indexed)
+    if (indexed !== this.#unindexed.after) this.#unindexed = new UnindexedEvents(indexed)
     const last = this.#sql.last.get() ?? 0
     if (last - this.#place > CATCH_UP) this.#ends.clear()
-    const after = Math.min(this.#unindexed.last, this.#ends.size > 0 ? this.#place : last)
+    // What others have indexed is not before the last event that is known here
+    const after = this.#ends.size > 0 ? this.#place : this.#unindexed.last
     for (const { stream, revision, place } of this.#sql.between.all(after, last)) {
       if (place > this.#unindexed.last) this.#unindexed.add(stream, revision, place)
-      if (place > this.#place && this.#ends.has(stream)) this.#ends.set(stream, revision)
+      if (this.#ends.has(stream)) this.#ends.set(stream, revision)
     }
     this.#place = last
   }
@@ -140,7 +149,7 @@ export class StreamIndex {
     this.#place = 0
     this.#numbers.clear()
     this.#ends.clear()
-    this.#unindexed = new UnindexedEvents(this.#filename, 0)
+    this.#unindexed = new UnindexedEvents(0)
   }
 
   #remember(stream: StreamName.StreamName, number: number): void {

@@ -1,6 +1,5 @@
 /** The places of the newest events, which the table `stream_index` does not have yet. A few thousand, in memory. */
 import type { EventStore, Place } from "@millrace/event-sourcing"
-import { Fault } from "./Fault.ts"
 
 interface Run {
   readonly first: EventStore.Revision
@@ -11,13 +10,12 @@ interface Run {
 export class UnindexedEvents {
   /** The last event of the index. */
   readonly after: Place
-  readonly #filename: string
   /** The newest event. */
   #last: Place
+  #repeated: Place | undefined
   readonly #runs = new Map<number, Run>()
 
-  constructor(filename: string, after: Place) {
-    this.#filename = filename
+  constructor(after: Place) {
     this.after = after
     this.#last = after
   }
@@ -26,14 +24,19 @@ export class UnindexedEvents {
     return this.#last
   }
 
-  /** Adds an event after the last one. Throws a {@link Fault} if the stream has its revision already. */
+  /** An event whose stream already had its revision, which only another program can write. */
+  get repeated(): Place | undefined {
+    return this.#repeated
+  }
+
+  /** Adds an event after the last one. */
   add(stream: number, revision: EventStore.Revision, place: Place): void {
     const run = this.#runs.get(stream)
     if (run === undefined) this.#runs.set(stream, { first: revision, places: [place] })
     else {
       const at = revision - run.first
-      if (at < run.places.length) throw new Fault(`${this.#filename} is corrupt: event ${place} repeats revision ${revision} of its stream`)
-      run.places[at] = place
+      if (at < run.places.length) this.#repeated ??= place
+      else run.places[at] = place
     }
     this.#last = place
   }

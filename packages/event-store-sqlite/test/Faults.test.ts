@@ -291,7 +291,11 @@ describe("a damaged file", () => {
           `INSERT INTO events SELECT (SELECT max(position) + 1 FROM events), id, ${revision}, 'id', 'Happened', '{}', '{}'
           FROM streams WHERE name = 'account-7'`
         yield* Effect.scoped(Effect.map(other(filename), (db) => db.exec(repeat(3))))
-        expect(yield* refusal(filename)).toBe(`StoreUnavailable: ${filename} is corrupt: event 601 repeats revision 3 of its stream`)
+        const damaged = yield* SqliteEventStore.make({ filename })
+        expect((yield* readAll(damaged)).all.length).toBe(601)
+        expect(yield* reasonOf(damaged.append("account-8", 14, [event()]))).toBe(
+          `StoreUnavailable: ${filename} is corrupt: event 601 repeats a revision of its stream; audit it`
+        )
         const indexed = join(yield* temporaryFolder, "log.db")
         yield* written(indexed, 1)
         yield* Effect.scoped(Effect.map(other(indexed), (db) => db.exec(repeat(3))))

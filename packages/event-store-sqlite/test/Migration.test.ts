@@ -136,6 +136,20 @@ describe("a log of the release before", () => {
       expectServed(filename, [...events, { stream: "account-0", id: "id", type: "Happened", data: "{}", metadata: "{}", step: 1 }])
     }))
 
+  it("is shared again as soon as it is migrated", () =>
+    withFile((filename) => {
+      writeOldLog(filename, many(10))
+      withLog(filename, (log) =>
+        withLog(filename, (other) => {
+          const [event] = many(1)
+          if (event === undefined) return
+          for (const [i, one] of [other, log, other].entries())
+            one.transact(() => void one.append("a-1", i === 0 ? "noStream" : i - 1, [event]))
+          expect([log.last(), other.last()]).toEqual([13, 13])
+        })
+      )
+    }))
+
   it("can be read as it is, also while the older release writes to it", () =>
     withFile((filename) => {
       const events = many(1_200)

@@ -62,6 +62,19 @@ describe("an audit", () => {
     }
   })
 
+  it("finds an event that occurs twice in the file, which the store alone does not keep out", async () => {
+    const { at, url } = await made()
+    const db = new Database(url.slice("sqlite:".length))
+    db.exec(`INSERT INTO events SELECT (SELECT max(position) + 1 FROM events), stream, revision, id, type, data, metadata
+      FROM events WHERE type = 'CreditsGranted' LIMIT 1`)
+    db.close()
+    const { code, stdout } = await millrace(at("audit"))
+    expect([code, new Set(reportOf(stdout).problems.map(({ rule }) => rule))]).toEqual([
+      1,
+      new Set(["event-id-is-unique", "revision-follows"])
+    ])
+  })
+
   it("refuses a list of streams that is not of the head", async () => {
     const { at, path } = await made()
     const { stdout } = await millrace(at("audit", "--write-streams", path("streams.txt")))
