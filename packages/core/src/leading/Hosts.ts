@@ -40,7 +40,7 @@ export class Hosts {
       if (!this.#links.has(id)) this.#links.set(id, new Link(address, this.#secret, () => this.#choose()))
     }
     for (const [id, link] of this.#links) {
-      if (this.#members.has(id) || (link.state === "open" && link.isBusy)) continue
+      if (this.#members.has(id) || link.isBusy) continue
       this.#links.delete(id)
       link.close()
     }

@@ -189,6 +189,8 @@ describe("two hosts", () => {
       yield* until(() => one.leading.leads(away))
       work.answer = (text) => Effect.succeed(text)
       yield* one.call(away, "b")
+      // Longer than until the row of the host is seen to be gone
+      yield* Effect.sleep("2500 millis")
       expect(leaving.pollUnsafe()).toBeUndefined()
       yield* Deferred.succeed(proceed, undefined)
       expect((yield* Fiber.join(calling)).data).toBe('{"text":"a"}')

@@ -1,12 +1,13 @@
 /** Links over real sockets, behind a proxy that breaks them at any point. */
 import { randomBytes } from "node:crypto"
 import { connect } from "node:net"
+import { type ConnectionOptions, connect as connectTls } from "node:tls"
 import { Effect, Redacted } from "effect"
 import fc from "fast-check"
 import { describe, expect, test } from "vitest"
 import * as FaultProxy from "../../../testing/src/FaultProxy.ts"
 import { Link, type Outcome } from "../../src/leading/Link.ts"
-import type { Forwarded } from "../../src/leading/Message.ts"
+import { type Forwarded, VERSION } from "../../src/leading/Message.ts"
 import { Reception, type Run } from "../../src/leading/Reception.ts"
 import { secretOf } from "../../src/leading/Secret.ts"
 
@@ -201,6 +202,22 @@ describe("a host", () => {
     await new Promise((resolve) => setTimeout(resolve, 600))
     expect([link.state, changes, runs]).toEqual(["opening", 0, 0])
     link.close()
+    reception.close()
+  })
+
+  test("takes no calls from one of another version, which has the secret", async () => {
+    const reception = new Reception(secret, () => expect.unreachable())
+    const { port } = await reception.listen(LOOPBACK)
+    const options: ConnectionOptions = {
+      ...LOOPBACK,
+      port,
+      ciphers: "ECDHE-PSK-CHACHA20-POLY1305",
+      maxVersion: "TLSv1.2",
+      pskCallback: () => ({ psk: Redacted.value(secret), identity: `millrace/${VERSION + 1}` }),
+      checkServerIdentity: () => undefined
+    }
+    const refusal = await new Promise((resolve) => connectTls(options, () => resolve("open")).once("error", resolve))
+    expect(String(refusal)).toContain("unknown psk identity")
     reception.close()
   })
 
