@@ -36,7 +36,9 @@ export const stores = (folder: string) =>
     masterKey
   )
 
-export const postgresStores = (url: string) => Layer.mergeAll(PostgresStores.layer({ url }), masterKey)
+/** `schema`: for a host beside another one in the same database. */
+export const postgresStores = (url: string, schema?: string) =>
+  Layer.mergeAll(PostgresStores.layer({ url, ...(schema === undefined ? {} : { schema }) }), masterKey)
 
 /** A log in KurrentDB, and the state beside it in PostgreSQL, which several hosts share. */
 export const kurrentDbStores = (connection: string, stateUrl: string) =>

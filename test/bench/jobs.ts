@@ -59,8 +59,8 @@ const work = Operation.job("bench.work", {
     })
 })
 
-const host = (place: ReturnType<typeof stores> | ReturnType<typeof postgresStores>, runner: boolean) =>
-  Millrace.layer({ operations: [work], jobs: { runner, concurrency: CLIENTS } }).pipe(
+const host = (place: ReturnType<typeof stores> | ReturnType<typeof postgresStores>, jobs: Millrace.JobOptions) =>
+  Millrace.layer({ operations: [work], jobs: { concurrency: CLIENTS, ...jobs } }).pipe(
     Layer.provideMerge(place),
     Layer.provideMerge(Layer.succeed(References.MinimumLogLevel, "Warn"))
   )
@@ -92,8 +92,12 @@ const withMillrace = async <A>(
   }
 }
 
-const withJobs = <A>(place: Parameters<typeof host>[0], use: (contestant: Contestant) => Promise<A>) =>
-  withMillrace(host(place, true), async (runtime) => {
+const withJobs = <A>(
+  place: Parameters<typeof host>[0],
+  documents: NonNullable<Millrace.JobOptions["documents"]>,
+  use: (contestant: Contestant) => Promise<A>
+) =>
+  withMillrace(host(place, { documents }), async (runtime) => {
     const accounts = await runtime.runPromise(openAccounts(ACCOUNTS, work.key))
     return use({
       work: (count) => runtime.runPromise(Effect.andThen(acceptAll(accounts, count), settled(accounts))),
@@ -114,7 +118,7 @@ const heap = () => {
 /** Megabytes of heap that queued jobs take at a host, after a tenth of them that pays for what any number needs. */
 const queuedMegabytes = () =>
   withFolder((folder) =>
-    withMillrace(host(stores(folder), false), async (runtime) => {
+    withMillrace(host(stores(folder), { runner: false }), async (runtime) => {
       const accounts = await runtime.runPromise(openAccounts(ACCOUNTS, work.key))
       await runtime.runPromise(acceptAll(accounts, QUEUED / 10))
       const before = heap()
@@ -207,20 +211,32 @@ const compared = async (contestants: Readonly<Record<string, Contestant>>, optio
   return rows
 }
 
-export const run = async (options: Options) => {
-  const memory = await queuedMegabytes()
-  const rows = await withPostgres((url) =>
-    withPgBoss(url, (polled, notified) =>
-      withJobs(postgresStores(url), (onPostgres) =>
-        withFolder((folder) =>
-          withJobs(stores(folder), (onSqlite) =>
-            compared(
-              { [POLLED]: polled, "pg-boss, notified": notified, "Millrace, PostgreSQL": onPostgres, "Millrace, SQLite": onSqlite },
-              options
+/** Millrace on both stores, with the documents of jobs in the state store and in their events. */
+const withAll = <A>(url: string, use: (contestants: Readonly<Record<string, Contestant>>) => Promise<A>) =>
+  withFolder((one) =>
+    withFolder((other) =>
+      withJobs(postgresStores(url), "state", (onPostgres) =>
+        withJobs(postgresStores(url, "in_events"), "events", (inPostgresEvents) =>
+          withJobs(stores(one), "state", (onSqlite) =>
+            withJobs(stores(other), "events", (inSqliteEvents) =>
+              use({
+                "Millrace, PostgreSQL": onPostgres,
+                "Millrace, PostgreSQL, documents in events": inPostgresEvents,
+                "Millrace, SQLite": onSqlite,
+                "Millrace, SQLite, documents in events": inSqliteEvents
+              })
             )
           )
         )
       )
+    )
+  )
+
+export const run = async (options: Options) => {
+  const memory = await queuedMegabytes()
+  const rows = await withPostgres((url) =>
+    withPgBoss(url, (polled, notified) =>
+      withAll(url, (millrace) => compared({ [POLLED]: polled, "pg-boss, notified": notified, ...millrace }, options))
     )
   )
   return rows.map((row) => (row.name === "Millrace, SQLite" ? { ...row, [`MB of heap for ${QUEUED} queued`]: memory } : row))

@@ -174,7 +174,9 @@ const placeOf = (runner: Runner, { jobId }: Candidate, operation: Operation.AnyJ
         if (Exit.isFailure(exit) || job?.status !== "running" || job.runner !== claim.runner) return free
         if (shift.isClosing) return Effect.andThen(AttemptEnd.handBack({ jobs }, jobId, job), free)
         shift.claimed(jobId, exit.value.position)
-        begin(runner, jobId, attempts.run(operation, { jobId, job, startedAt, input }))
+        // The caller is answered before the work begins
+        const later = Effect.andThen(Effect.yieldNow, attempts.run(operation, { jobId, job, startedAt, input }))
+        begin(runner, jobId, Effect.uninterruptible(later))
         return Effect.void
       })
   }

@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import fc from "fast-check"
 import { describe, expect } from "vitest"
 import { ofAccount, Vault } from "../../src/vault/Vault.ts"
-import { CHARGED, elapse, hours, logText, outcome, quiet, seconds, testing, until } from "../billing/Bench.ts"
+import { CHARGED, elapse, logText, minutes, outcome, quiet, seconds, testing, until } from "../billing/Bench.ts"
 import { host, idOf, jobEvents, makeBench, setting } from "./JobBench.ts"
 
 describe("the documents of a job", () => {
@@ -65,7 +65,7 @@ describe("documents in events", () => {
   testing(
     "are sealed in the log, not in the state store, and unreadable once the job is purged",
     Effect.gen(function* () {
-      const { accountId, here, to } = yield* setting(inEvents)
+      const { accountId, here, to } = yield* setting({ jobs: { documents: "events", retention: "1 minute" } })
       const id = idOf(yield* here.create(accountId, { text: "canary" }))
       yield* quiet
       // A host that writes them to the state store reads these, too
@@ -76,7 +76,7 @@ describe("documents in events", () => {
       expect((yield* logText(to)).toLowerCase()).not.toContain("canary")
       const accepted = (yield* jobEvents(to)).map(({ event }) => event).find(({ _tag }) => _tag === "JobAccepted")
       if (accepted?._tag !== "JobAccepted") throw new Error("It was accepted")
-      yield* elapse(hours(25))
+      yield* elapse(minutes(2))
       const opened = here.jobs.documents.open({ accountId, jobId: id }, "input", accepted.input)
       expect(yield* outcome(opened)).toBe("SubjectDestroyed")
     })
