@@ -3,29 +3,33 @@
  * regularly with its position, so that the next start does not read the whole log. A stored state of another version or another log is
  * ignored.
  */
-import { type Duration, Effect, Option, Schema, type Scope, Semaphore, Stream, type Types } from "effect"
-import { Conditions } from "./Conditions.ts"
+import { Effect, type Scope, Semaphore } from "effect"
 import type { Decider } from "./Decider.ts"
 import type { Tagged } from "./EventCodec.ts"
 import * as EventHandlers from "./EventHandlers.ts"
-import { type Batch, EventStore, endOf, type Position, type RecordedEvent, type StoreUnavailable, start } from "./EventStore.ts"
-import { follow, type Report, type Retrying, retryForever, type Selection, selects } from "./Following.ts"
-import { Need } from "./Need.ts"
+import { EventStore, type Position, type StoreUnavailable } from "./EventStore.ts"
+import type { Selection } from "./Following.ts"
+import {
+  type Definition,
+  type Folded,
+  type Options,
+  type ProjectionBehind,
+  type ProjectionStopped,
+  Projector,
+  type ReadOptions,
+  type Status
+} from "./Projector.ts"
 import type { StateStore, StateUnavailable } from "./StateStore.ts"
-import { load, save } from "./StoredProjection.ts"
 
-export interface Definition<State> extends Selection {
-  /** Names it in the state store. Never changes. */
-  readonly name: string
-  /** Raised whenever `evolve`, the selection or the schema changes. The log is then folded from the start. */
-  readonly version: number
-  /** The schema of the stored state, which is JSON. */
-  readonly state: Schema.Codec<State, unknown>
-  /** Makes a new state for each fold, so `evolve` may mutate it. */
-  readonly initial: () => State
-  /** Must not throw: if it does, the projection stops at that event. */
-  readonly evolve: (state: State, event: RecordedEvent) => State
-}
+export {
+  type Definition,
+  type Folded,
+  type Options,
+  ProjectionBehind,
+  ProjectionStopped,
+  type ReadOptions,
+  type Status
+} from "./Projector.ts"
 
 /**
  * Typed handlers of a decider's events: each folds its event into the state. Events without a handler do not change the state. Spread the
@@ -37,68 +41,6 @@ export const of = <State, Event extends Tagged>(
 ): Required<Selection> & Pick<Definition<State>, "evolve"> => {
   const { categories, dispatch, types } = EventHandlers.of(decider, handlers)
   return { categories, types, evolve: (state, event) => dispatch(event, state) ?? state }
-}
-
-export interface Options {
-  /** The state is stored after this many events: 10,000 by default. During catch-up only `storeWithin` applies. */
-  readonly storeEvery?: number
-  /** The longest time until a changed state is stored: one minute by default. */
-  readonly storeWithin?: Duration.Input
-  /**
-   * The projection sleeps when nobody has read or kept it for this time: it does not follow the log, and has no state in memory. The next
-   * read waits until it has loaded the stored state and reached the end of the log. So at each time some process should keep it, which
-   * stores the state for all. By default it never sleeps.
-   */
-  readonly idleAfter?: Duration.Input
-}
-
-/** If `evolve` mutates the state, read what you need before the next `yield*`, and do not keep a reference. */
-export interface Folded<State> {
-  readonly state: State
-  readonly position: Position
-}
-
-/** The projection did not reach the requested position in time. */
-export class ProjectionBehind extends Schema.TaggedError<ProjectionBehind>()("ProjectionBehind", {
-  projection: Schema.String,
-  position: Schema.String,
-  asked: Schema.String
-}) {
-  override get message(): string {
-    return `The projection ${this.projection} is at ${this.position} and did not reach ${this.asked} in time`
-  }
-}
-
-/** The fold threw at this event. The fix is a release whose fold handles the event, with a new `version`. */
-export class ProjectionStopped extends Schema.TaggedError<ProjectionStopped>()("ProjectionStopped", {
-  projection: Schema.String,
-  position: Schema.String,
-  stream: Schema.String,
-  revision: Schema.Int,
-  reason: Schema.String
-}) {
-  override get message(): string {
-    return `The projection ${this.projection} stopped at ${this.position}, event ${this.revision} of ${this.stream}: ${this.reason}`
-  }
-}
-
-export interface Status {
-  readonly position: Position
-  /** Whether the state has reached the end of the log. A projection that sleeps is not behind. */
-  readonly caughtUp: boolean
-  readonly rebuilding: boolean
-  /** The last failure to read the event store or to load the stored state, which is retried. */
-  readonly behind: Retrying | undefined
-  /** The last failure to store the state, which is retried. Until then, the next start takes longer. */
-  readonly unstored: Retrying | undefined
-  readonly stopped: ProjectionStopped | undefined
-}
-
-export interface ReadOptions {
-  /** The position that the state must contain at least, such as that of the caller's own write. */
-  readonly atLeast?: Position
-  /** How long to wait for the position: 5 seconds by default. */
-  readonly within?: Duration.Input
 }
 
 export interface Projection<State> {
@@ -148,251 +90,3 @@ export const make = <State>(
       status: Effect.sync(() => projector.status)
     }
   })
-
-/** Folds batches of events by one definition. */
-const folder = <State>(definition: Definition<State>) => {
-  const { evolve, name } = definition
-  const concerns = selects(definition)
-  return ({ state, position }: Folded<State>, batch: Batch): Folded<State> | ProjectionStopped => {
-    let isNew = false
-    for (const event of batch.events) {
-      // A rebuilt state may be ahead of its subscription. All that follows a new event is new
-      isNew ||= event.position > position
-      if (!isNew) continue
-      try {
-        if (concerns(event)) state = evolve(state, event)
-      } catch (cause) {
-        const { stream, revision } = event
-        return new ProjectionStopped({ projection: name, position: event.position, stream, revision, reason: String(cause) })
-      }
-      position = event.position
-    }
-    const end = endOf(batch)
-    return { state, position: end !== undefined && end > position ? end : position }
-  }
-}
-
-/** The state of a running projection, and the loops that update and store it. */
-class Projector<State> {
-  readonly #definition: Definition<State>
-  readonly #codec: Schema.Codec<State, unknown>
-  readonly #fold: ReturnType<typeof folder<State>>
-  readonly #conditions = new Conditions()
-  readonly need = new Need()
-  readonly #idleAfter: Duration.Input | undefined
-  #live: Folded<State>
-  #loaded = false
-  /** Whether the state has reached the end of the log since it was loaded. */
-  #reached = false
-  readonly #status: Types.Mutable<Omit<Status, "position">> = {
-    caughtUp: false,
-    rebuilding: false,
-    behind: undefined,
-    unstored: undefined,
-    stopped: undefined
-  }
-  /** Events folded since the state was stored. */
-  #ahead = 0
-  #storedAt: Position | undefined
-
-  constructor(definition: Definition<State>, idleAfter: Duration.Input | undefined) {
-    this.#definition = definition
-    this.#idleAfter = idleAfter
-    this.#codec = Schema.toCodecJson(definition.state)
-    this.#fold = folder(definition)
-    this.#live = this.#fresh
-  }
-
-  get #fresh(): Folded<State> {
-    return { state: this.#definition.initial(), position: start }
-  }
-
-  get status(): Status {
-    const { caughtUp, ...status } = this.#status
-    const sleeps = this.#idleAfter !== undefined && !this.need.isNow
-    return { position: this.#live.position, ...status, caughtUp: caughtUp || sleeps }
-  }
-
-  // reading
-
-  read({ atLeast = start, within = "5 seconds" }: ReadOptions = {}): Effect.Effect<Folded<State>, ProjectionBehind | ProjectionStopped> {
-    return Effect.suspend(() => {
-      this.need.ask()
-      const isReady = () => this.#status.stopped !== undefined || (this.#isCurrent && this.#live.position >= atLeast)
-      if (isReady()) return this.#answer
-      const late = Effect.suspend(() =>
-        Effect.fail(new ProjectionBehind({ projection: this.#definition.name, position: this.#live.position, asked: atLeast }))
-      )
-      return this.#conditions
-        .until(isReady)
-        .pipe(Effect.timeoutOrElse({ duration: within, orElse: () => late }), Effect.andThen(this.#answer))
-    })
-  }
-
-  /** What was stored while the projection slept may be old. */
-  get #isCurrent(): boolean {
-    return this.#loaded && (this.#reached || this.#idleAfter === undefined)
-  }
-
-  past(position: Position): Effect.Effect<void, ProjectionStopped> {
-    const isPast = () => this.#status.stopped !== undefined || this.#live.position > position
-    return Effect.asVoid(Effect.andThen(this.#conditions.until(isPast), this.#answer))
-  }
-
-  readonly #answer = Effect.suspend(() => {
-    const { stopped } = this.#status
-    return stopped === undefined ? Effect.succeed(this.#live) : Effect.fail(stopped)
-  })
-
-  // following the log
-
-  /** Follows the log while it is needed. */
-  run(store: Effect.Effect<void, StateUnavailable>) {
-    const idleAfter = this.#idleAfter
-    if (idleAfter === undefined) return this.#follow
-    const idle = Effect.gen({ self: this }, function* () {
-      for (;;) {
-        yield* this.need.over(idleAfter)
-        yield* Effect.exit(store)
-        if (this.need.isNow) continue
-        this.#drop()
-        return
-      }
-    })
-    return Effect.forever(Effect.andThen(this.need.begun, Effect.raceFirst(this.#follow, idle)))
-  }
-
-  #drop(): void {
-    this.#loaded = false
-    this.#reached = false
-    this.#live = { ...this.#fresh, position: this.#live.position }
-    this.#ahead = 0
-    Object.assign(this.#status, { caughtUp: false, behind: undefined, unstored: undefined, stopped: undefined })
-  }
-
-  get #follow() {
-    const report: Report = (behind) => {
-      this.#status.behind = behind
-      if (behind !== undefined) this.#status.caughtUp = false
-    }
-    const follows = follow(
-      () => this.#live.position,
-      (batch) => this.#take(batch),
-      report,
-      this.#definition
-    )
-    // A stopped projection waits for a rebuild
-    const following = Effect.andThen(
-      Effect.ignore(follows),
-      this.#conditions.until(() => this.#status.stopped === undefined)
-    )
-    return Effect.andThen(retryForever(this.#restore, report), Effect.forever(following))
-  }
-
-  get #restore() {
-    return Effect.gen({ self: this }, function* () {
-      const { name, version } = this.#definition
-      const { head } = yield* EventStore
-      const stored = yield* load(name, version)
-      const state = stored && Option.getOrUndefined(Schema.decodeUnknownOption(Schema.fromJsonString(this.#codec))(stored.json))
-      // A position past the end belongs to another log, or to this log before it was restored from a backup
-      const isOfThisLog = stored !== undefined && stored.position <= (yield* head)
-      this.#live = isOfThisLog && state !== undefined ? { state, position: stored.position } : this.#fresh
-      this.#storedAt = this.#live.position
-      this.#loaded = true
-      this.#conditions.check()
-    })
-  }
-
-  #take(batch: Batch): Effect.Effect<void, ProjectionStopped> {
-    return Effect.suspend(() => {
-      if (!this.#loaded) return Effect.void
-      const folded = this.#fold(this.#live, batch)
-      if (folded instanceof ProjectionStopped) {
-        // Recorded at once, because the fold may have changed half of the state before it threw
-        this.#status.stopped = folded
-        this.#status.caughtUp = false
-        this.#conditions.check()
-        return Effect.fail(folded)
-      }
-      this.#live = folded
-      this.#status.caughtUp = batch.live
-      this.#reached ||= batch.live
-      // A batch without selected events moves the position, which is worth storing as well
-      if (endOf(batch) !== undefined) this.#ahead += Math.max(1, batch.events.length)
-      this.#conditions.check()
-      return Effect.void
-    })
-  }
-
-  // rebuilding it
-
-  /** Allows one rebuild at a time. */
-  rebuild({ subscribe }: EventStore["Service"]): Effect.Effect<void, ProjectionStopped | StoreUnavailable> {
-    const rebuilding = Effect.suspend(() => {
-      let fresh: Folded<State> = { state: this.#definition.initial(), position: start }
-      this.#status.rebuilding = true
-      return Stream.runForEachWhile(subscribe(start, this.#definition), (batch) =>
-        Effect.suspend(() => {
-          const folded = this.#fold(fresh, batch)
-          if (folded instanceof ProjectionStopped) return Effect.fail(folded)
-          fresh = folded
-          if (!batch.live || fresh.position < this.#live.position) return Effect.succeed(true)
-          this.#swapIn(fresh)
-          return Effect.succeed(false)
-        })
-      )
-    })
-    const ended = Effect.sync(() => {
-      this.#status.rebuilding = false
-    })
-    return Effect.andThen(
-      this.#conditions.until(() => this.#loaded),
-      Effect.ensuring(rebuilding, ended)
-    )
-  }
-
-  #swapIn(fresh: Folded<State>): void {
-    this.#live = fresh
-    this.#status.stopped = undefined
-    this.#storedAt = undefined
-    this.#ahead++
-    this.#conditions.check()
-  }
-
-  // storing the state
-
-  get store() {
-    return Effect.suspend(() => {
-      const { state, position } = this.#live
-      const folded = this.#ahead
-      if (!this.#loaded || this.#status.stopped !== undefined) return Effect.void
-      if (position === this.#storedAt) {
-        this.#ahead = 0
-        return Effect.void
-      }
-      const { name, version } = this.#definition
-      return Effect.map(save(name, version, { position, json: JSON.stringify(Schema.encodeSync(this.#codec)(state)) }), () => {
-        this.#storedAt = position
-        // It may have gone to sleep meanwhile
-        this.#ahead = Math.max(0, this.#ahead - folded)
-      })
-    })
-  }
-
-  storeNowAndThen(store: Effect.Effect<void, StateUnavailable>, { storeEvery = 10_000, storeWithin = "1 minute" }: Options) {
-    return Effect.gen({ self: this }, function* () {
-      for (;;) {
-        yield* this.#conditions.until(() => this.#ahead > 0 && this.#status.stopped === undefined)
-        // During catch-up, storing after every few events would cost more than it saves
-        yield* Effect.raceFirst(
-          Effect.sleep(storeWithin),
-          this.#conditions.until(() => this.#status.caughtUp && this.#ahead >= storeEvery)
-        )
-        yield* retryForever(store, (unstored) => {
-          this.#status.unstored = unstored
-        })
-      }
-    })
-  }
-}
