@@ -1,5 +1,5 @@
 /**
- * Three hosts on one PostgreSQL, of which one leads each account. While clients call all of them, leaders are stopped, cut off from the others
+ * Four hosts on one PostgreSQL, of which one leads each account. While clients call all of them, leaders are stopped, cut off from the others
  * or from the store, and killed. What was answered is charged once, nothing else is charged, and nothing stays held.
  */
 
@@ -30,7 +30,7 @@ import {
   UNLIMITED
 } from "./Server.ts"
 
-const HOSTS = 3
+const HOSTS = 4
 const ACCOUNTS = 6
 const CLIENTS = 9
 const GRANTED = 100_000
@@ -207,12 +207,12 @@ test("a leader is stopped, cut off and killed under load: each answered call is 
   const told: Told = { charged: new Set(), free: new Set(), open: new Map(), keyed: 0, codes: new Map() }
   called = members
   const clients = Array.from({ length: CLIENTS }, (_, n) => client(told, n))
-  const [one, other, third] = members
-  if (one === undefined || other === undefined || third === undefined) throw new Error("There are three")
+  const [one, other, third, fourth] = members
+  if (one === undefined || other === undefined || third === undefined || fourth === undefined) throw new Error("There are four")
   await pause(1_500)
 
   // It stops, as a virtual machine does that is moved
-  called = [one, other]
+  called = [one, other, fourth]
   await pause(500)
   third.server.child.kill("SIGSTOP")
   await allServe(called)
@@ -229,7 +229,7 @@ test("a leader is stopped, cut off and killed under load: each answered call is 
   other.links.set()
 
   // The store is cut off from it, and its links are not
-  called = [one, third]
+  called = [one, third, fourth]
   other.database.set({ up: { _tag: "blackHole" }, down: { _tag: "blackHole" } })
   await pause(1_000)
   await allServe(called)
@@ -242,7 +242,7 @@ test("a leader is stopped, cut off and killed under load: each answered call is 
 
   // It is killed
   await pause(1_000)
-  called = [other, third]
+  called = [other, third, fourth]
   await one.server.kill()
   await allServe(called)
   await pause(1_500)

@@ -19,7 +19,7 @@ export interface Needs {
 /** Runs a call at the host of a link, or by `here` if it was not begun there. Interruption cancels it there. */
 export const forward = <E, R>(
   needs: Needs,
-  link: Link,
+  link: Pick<Link, "call">,
   { encode, operation, patience }: Forwardable,
   input: unknown,
   caller: Caller,
@@ -36,7 +36,8 @@ export const forward = <E, R>(
       const outcome = yield* restore(send(link, call, patience))
       needs.count(COUNTED[outcome._tag])
       if (outcome._tag === "NotBegun") return yield* restore(here)
-      if (outcome._tag === "Ended") return yield* exitOf(outcome.ended)
+      // A host that was interrupted may have charged before
+      if (outcome._tag === "Ended" && !("interrupted" in outcome.ended)) return yield* exitOf(outcome.ended)
       if (caller.idempotency === undefined) {
         const { accountId, requestId } = caller
         yield* promise(needs, { accountId, requestId, reservationId, ...(operation._tag === "Job" ? { operation: operation.key } : {}) })
@@ -48,7 +49,7 @@ export const forward = <E, R>(
 /** Names of outcomes in metrics. */
 const COUNTED = { Ended: "answered", NotBegun: "not_begun", Lost: "lost" } as const
 
-const send = (link: Link, call: Forwarded, patience: number): Effect.Effect<Outcome> =>
+const send = (link: Pick<Link, "call">, call: Forwarded, patience: number): Effect.Effect<Outcome> =>
   Effect.callback((resume) => {
     const cancel = link.call(call, patience, (outcome) => resume(Effect.succeed(outcome)))
     if (cancel !== undefined) return Effect.sync(cancel)

@@ -2,8 +2,8 @@
 import * as Address from "./Address.ts"
 import { Link, type State } from "./Link.ts"
 import type { Member } from "./Members.ts"
-import type { Secret } from "./Secret.ts"
 import { leadersOf, shardOf } from "./Shards.ts"
+import type { Secret } from "./Tls.ts"
 
 /** A host as another sees it. Its calls come to it if its link is open. */
 export interface HostStatus {
@@ -20,6 +20,9 @@ export class Hosts {
   readonly #secret: Secret
   readonly #links = new Map<string, Link>()
   #members: ReadonlySet<string> = new Set()
+  /** The hosts among which the leaders were chosen, beside this one. */
+  #reachable: ReadonlyArray<string> = []
+  /** By shard. */
   #leaders: ReadonlyArray<string>
 
   constructor(self: Member, secret: Secret) {
@@ -65,7 +68,10 @@ export class Hosts {
 
   /** Only a host with an open link leads, so that a call to a host that is down runs here at once. */
   #choose(): void {
-    const reachable = [...this.#links].filter(([id, { state }]) => state === "open" && this.#members.has(id))
-    this.#leaders = leadersOf([this.#self.id, ...reachable.map(([id]) => id)])
+    const reachable = [...this.#links].filter(([id, { state }]) => state === "open" && this.#members.has(id)).map(([id]) => id)
+    // Each look at the members comes here, and most find nothing new
+    if (reachable.length === this.#reachable.length && reachable.every((id) => this.#reachable.includes(id))) return
+    this.#reachable = reachable
+    this.#leaders = leadersOf([this.#self.id, ...reachable])
   }
 }

@@ -21,7 +21,7 @@ import * as Forwarding from "./Forwarding.ts"
 import { type HostStatus, Hosts } from "./Hosts.ts"
 import * as Members from "./Members.ts"
 import { Reception, type Run } from "./Reception.ts"
-import { type Secret, secretOf } from "./Secret.ts"
+import { type Secret, secretOf } from "./Tls.ts"
 
 export interface LeadingOptions {
   /** Where the other hosts reach this one. */

@@ -5,7 +5,7 @@
 import type { Address } from "./Address.ts"
 import { Channel } from "./Channel.ts"
 import { type Ended, type Forwarded, LONGEST_CALL, type Message } from "./Message.ts"
-import { open, type Secret } from "./Secret.ts"
+import { open, type Secret } from "./Tls.ts"
 
 /** What became of a call. `NotBegun`: it may run elsewhere. `Lost`: it was sent, and nobody knows whether it ran. */
 export type Outcome = { readonly _tag: "Ended"; readonly ended: Ended } | { readonly _tag: "NotBegun" } | { readonly _tag: "Lost" }

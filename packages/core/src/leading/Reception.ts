@@ -4,7 +4,7 @@ import type { Server } from "node:tls"
 import type { Address } from "./Address.ts"
 import { Channel } from "./Channel.ts"
 import type { Ended, Forwarded, Message } from "./Message.ts"
-import { listener, type Secret } from "./Secret.ts"
+import { listener, type Secret } from "./Tls.ts"
 
 /** The most forwarded calls under way at a host. It refuses others, which then run where they came from. */
 const MOST_CALLS = 8_192

@@ -9,7 +9,7 @@ import * as FaultProxy from "../../../testing/src/FaultProxy.ts"
 import { Link, type Outcome } from "../../src/leading/Link.ts"
 import { type Forwarded, VERSION } from "../../src/leading/Message.ts"
 import { Reception, type Run } from "../../src/leading/Reception.ts"
-import { secretOf } from "../../src/leading/Secret.ts"
+import { secretOf } from "../../src/leading/Tls.ts"
 
 const LOOPBACK = { host: "127.0.0.1", port: 0 }
 const secret = secretOf(Redacted.make(randomBytes(32)))
