@@ -32,9 +32,6 @@ export const around = <A, E, R>(
 /** Whether this process traces. Resolved once, when a layer is built. */
 export const isTracing: Effect.Effect<boolean> = Effect.map(Effect.context<never>(), isTraced)
 
-/** {@link around}, or the identity without a tracer. Resolved once, when a layer is built. */
-export const spanner: Effect.Effect<typeof around> = Effect.map(isTracing, (isTracing) => (isTracing ? around : (effect) => effect))
-
 const traced = <A, E, R>(
   effect: Effect.Effect<A, E, R>,
   { name, ...options }: Description,
