@@ -70,7 +70,9 @@ export const serve = (
 
 /** RFC 9112, section 3.2: a request of HTTP/1.1 must name exactly one host. */
 const hasHost = ({ httpVersion, rawHeaders }: IncomingMessage): boolean => {
-  const hosts = rawHeaders.filter((name, index) => index % 2 === 0 && name.toLowerCase() === "host").length
+  let hosts = 0
+  // Names and values in turn. A list of its own would be made for each request
+  for (let index = 0; index < rawHeaders.length; index += 2) if (rawHeaders[index]?.toLowerCase() === "host") hosts++
   return hosts === 1 || (hosts === 0 && httpVersion === "1.0")
 }
 

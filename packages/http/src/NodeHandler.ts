@@ -44,7 +44,7 @@ export const toNodeHandler = <Received extends IncomingMessage = IncomingMessage
  * The path and the query that need no rewriting: {@link urlOf} returns them as they are. No part of the path is empty or begins with a
  * dot, and nothing in it is encoded.
  */
-export const PLAIN_TARGET = /^(?:\/[\w~@-][\w~@.-]*)+(?:\?[\w~@.+&=%,:/-]*)?$/u
+export const PLAIN_TARGET = /^(?:\/[\w~@-][\w~@.-]*)+(?:\?[\w~@.+&=%,:/-]+)?$/u
 
 /** The length of an answer, in characters, from which on its request lasts until the client has read it, as in Effect's server. */
 const LARGE = 1024 * 1024
