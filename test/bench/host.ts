@@ -36,7 +36,7 @@ export const stores = (folder: string) =>
     masterKey
   )
 
-/** `schema`: for a host beside another one in the same database. */
+/** In a schema, by default that of hosts which name none: the hosts of a log follow all its events. */
 export const postgresStores = (url: string, schema?: string) =>
   Layer.mergeAll(PostgresStores.layer({ url, ...(schema === undefined ? {} : { schema }) }), masterKey)
 
@@ -48,9 +48,12 @@ export const host = (folder: string) => Millrace.layer({ operations: [noop] }).p
 
 export const postgresHost = (url: string) => Millrace.layer({ operations: [noop] }).pipe(Layer.provideMerge(postgresStores(url)))
 
-/** One of several hosts on a PostgreSQL of which one leads each account. */
+/** One of several hosts on a PostgreSQL of which one leads each account. Their log is one of their own. */
 export const leadingHost = (url: string) =>
-  Leading.layer([noop], { address: { host: "127.0.0.1", port: 0 } }).pipe(Layer.provideMerge(postgresHost(url)))
+  Leading.layer([noop], { address: { host: "127.0.0.1", port: 0 } }).pipe(
+    Layer.provideMerge(Millrace.layer({ operations: [noop] })),
+    Layer.provideMerge(postgresStores(url, "leaders"))
+  )
 
 export const kurrentDbHost = (connection: string, stateUrl: string) =>
   Millrace.layer({ operations: [noop] }).pipe(Layer.provideMerge(kurrentDbStores(connection, stateUrl)))
