@@ -153,11 +153,11 @@ const decideOne = <State, Event extends Tagged>(
     const metadata = command.metadata === undefined ? "{}" : JSON.stringify(command.metadata)
     for (const event of decision.success) {
       const { type, data } = decider.codec.encode(event)
-      const sealed = HashChain.seal(hash, name, ++revision, { id: newId(at), type, data }, toIso(at), metadata)
-      events.push(sealed)
-      chars += data.length + sealed.metadata.length + 100
+      const link = HashChain.link(hash, name, ++revision, { id: newId(at), type, data }, toIso(at), metadata)
+      events.push(link.event)
+      chars += data.length + link.event.metadata.length + 100
       state = decider.evolve(state, event, at)
-      hash = HashChain.hashOf(sealed)
+      hash = link.hash
     }
     command.decided(decision.success, state, revision, at)
     return { state, revision, hash, at, chars }

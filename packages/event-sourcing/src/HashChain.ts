@@ -24,20 +24,29 @@ export const start = (stream: StreamName): Hash => digest("sha256", stream, "bas
 type Content = Pick<EventData, "id" | "type" | "data">
 
 // JSON text, ids, types and stream names contain no line feed, so the parts stay separate
-const link = (previous: Hash, stream: StreamName, revision: number, { id, type, data }: Content, at: string, rest: string): Hash =>
+const linkOf = (previous: Hash, stream: StreamName, revision: number, { id, type, data }: Content, at: string, rest: string): Hash =>
   digest("sha256", `${previous}\n${stream}\n${revision}\n${id}\n${type}\n${at}\n${data}\n${rest}`, "base64url")
 
-/**
- * The event with its hash. `at`: ISO 8601, 24 characters. `metadata`: the JSON text of an object without the keys `hash` and `at`.
- */
-export const seal = (previous: Hash, stream: StreamName, revision: number, event: Content, at: string, metadata: string): EventData => {
-  const rest = metadata === "{}" ? `"}` : `",${metadata.slice(1)}`
-  const hash = link(previous, stream, revision, event, at, rest)
-  const { id, type, data } = event
-  return { id, type, data, metadata: OPEN + hash + AT + at + rest }
+/** An event with its hash in its metadata, and that hash as a text of its own: a part of the metadata would keep all of it in memory. */
+export interface Link {
+  readonly event: EventData
+  readonly hash: Hash
 }
 
-/** Whether the metadata has the form that {@link seal} writes. Does not check the hash: see {@link verify}. */
+/**
+ * Links an event to the one before it. `at`: ISO 8601, 24 characters. `metadata`: the JSON text of an object without the keys `hash` and `at`.
+ */
+export const link = (previous: Hash, stream: StreamName, revision: number, event: Content, at: string, metadata: string): Link => {
+  const rest = metadata === "{}" ? `"}` : `",${metadata.slice(1)}`
+  const hash = linkOf(previous, stream, revision, event, at, rest)
+  const { id, type, data } = event
+  return { event: { id, type, data, metadata: OPEN + hash + AT + at + rest }, hash }
+}
+
+/** The event of {@link link}. */
+export const seal = (...of: Parameters<typeof link>): EventData => link(...of).event
+
+/** Whether the metadata has the form that {@link link} writes. Does not check the hash: see {@link verify}. */
 export const isSealed = (event: EventData): boolean => event.metadata.startsWith(OPEN) && event.metadata.startsWith(AT, HASH_END)
 
 /** The hash in an event's metadata. */
@@ -48,9 +57,9 @@ export const atOf = (event: EventData): string => event.metadata.slice(AT_START,
 
 /** Whether the event's hash is correct, given the hash of the event before it. */
 export const verify = (previous: Hash, event: RecordedEvent): boolean =>
-  isSealed(event) && hashOf(event) === link(previous, event.stream, event.revision, event, atOf(event), event.metadata.slice(AT_END))
+  isSealed(event) && hashOf(event) === linkOf(previous, event.stream, event.revision, event, atOf(event), event.metadata.slice(AT_END))
 
-/** The metadata that {@link seal} received, plus `at`. */
+/** The metadata that {@link link} received, plus `at`. */
 export const metadataOf = (event: EventData): Record<string, unknown> => {
   const { hash: _, ...metadata } = JSON.parse(event.metadata) as Record<string, unknown>
   return metadata

@@ -27,6 +27,8 @@ export const Trial = Schema.Struct({
 export type Trial = typeof Trial.Type
 
 export const initial: Trial = { used: 0, open: HashMap.empty(), lastUsed: [], lastReleased: [], isCredited: false }
+/** Most accounts are granted credits before any call: these share one value. */
+const UNUSED: Trial = { ...initial, isCredited: true }
 
 /** How a slot ended; undefined when it is open, unknown or forgotten. */
 export const outcome = ({ lastReleased, lastUsed }: Trial, reservationId: string): "succeeded" | "refunded" | undefined =>
@@ -38,7 +40,7 @@ export const remaining = ({ open, used }: Trial): number => Math.max(0, TRIAL_SL
 export const isUsedUp = (trial: Trial): boolean => remaining(trial) === 0
 
 export const evolve = (trial: Trial, event: EventOf<"TrialReserved" | "TrialUsed" | "TrialReleased" | "CreditsGranted">): Trial => {
-  if (event._tag === "CreditsGranted") return trial.isCredited ? trial : { ...trial, isCredited: true }
+  if (event._tag === "CreditsGranted") return trial.isCredited ? trial : trial === initial ? UNUSED : { ...trial, isCredited: true }
   const { _tag, reservationId } = event
   if (_tag === "TrialReserved") return { ...trial, open: HashMap.set(trial.open, reservationId, slotOf(event)) }
   const open = HashMap.remove(trial.open, reservationId)
