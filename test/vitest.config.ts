@@ -41,7 +41,10 @@ export default defineConfig({
     projects: [
       { extends: true, test: { name: "alone", include: ALONE } },
       // One process for many files: to start one and load the sources takes longer than most of them
-      { extends: true, test: { name: "shared", include: FILES, exclude: ALONE, isolate: false, globalSetup: [file("postgres.ts")] } }
+      {
+        extends: true,
+        test: { name: "shared", include: FILES, exclude: ALONE, isolate: false, globalSetup: [file("postgres.ts"), file("browser.ts")] }
+      }
     ]
   }
 })

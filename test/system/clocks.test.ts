@@ -70,6 +70,9 @@ const stopped = {
   json: { error: { code: "store_unavailable", message: "The clock of this server is wrong, so it writes nothing. Nothing was charged." } }
 }
 
+/** Once its lists have caught up, the clock is the only reason why a host is not ready. */
+const isReady = (one: Host) => eventually(one.call("/ready"), ({ status }) => status === 200)
+
 /** By as much as the way to the store and back leaves open. */
 const reasonOf = (side: string) =>
   expect.stringMatching(
@@ -88,6 +91,7 @@ describe("a host with a wrong clock", () => {
           expect((yield* one.call(BIN, { headers: bearer })).status).toBe(200)
           const before = (yield* one.log).length
           const balance = yield* one.balance(accountId)
+          yield* isReady(one)
           apart.ahead = MINUTE
           expect(told(yield* one.call(BIN, { headers: bearer }))).toMatchObject(stopped)
           const ready = yield* one.call("/ready")
@@ -119,6 +123,7 @@ describe("a host with a wrong clock", () => {
       const apart = { ahead: 0 }
       const one = yield* on(apart)
       const { accountId, bearer } = yield* one.account(200)
+      yield* isReady(one)
       apart.ahead = -MINUTE
       const ready = yield* one.call("/ready")
       expect([ready.status, ready.json]).toMatchObject([503, { status: "not_ready", reasons: [reasonOf("behind")] }])
