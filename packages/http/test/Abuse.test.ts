@@ -14,7 +14,7 @@ import { TestClock } from "effect/testing"
 import { afterAll, beforeAll, describe, expect, test } from "vitest"
 import { eventually, host } from "./Host.ts"
 
-const ROUNDS = 5
+const ROUNDS = 4
 const CONNECTIONS = 2_000
 const AT_ONCE = 128
 /** Milliseconds after which the server gives up on a request that does not come. */
