@@ -18,7 +18,7 @@ import {
 import { KurrentDbEventStore } from "@millrace/event-store-kurrentdb"
 import { PostgresStateStore, PostgresStores } from "@millrace/event-store-postgres"
 import { SqliteEventStore, SqliteStateStore } from "@millrace/event-store-sqlite"
-import { Effect, Layer, Redacted, Schema } from "effect"
+import { Effect, Layer, Logger, Redacted, Schema } from "effect"
 
 export const noop = Operation.make("bench.noop", {
   summary: "Does nothing",
@@ -48,11 +48,12 @@ export const host = (folder: string) => Millrace.layer({ operations: [noop] }).p
 
 export const postgresHost = (url: string) => Millrace.layer({ operations: [noop] }).pipe(Layer.provideMerge(postgresStores(url)))
 
-/** One of several hosts on a PostgreSQL of which one leads each account. Their log is one of their own. */
+/** One of several hosts on a PostgreSQL of which one leads each account. Their log is one of their own. They print nothing among the figures. */
 export const leadingHost = (url: string) =>
   Leading.layer([noop], { address: { host: "127.0.0.1", port: 0 } }).pipe(
     Layer.provideMerge(Millrace.layer({ operations: [noop] })),
-    Layer.provideMerge(postgresStores(url, "leaders"))
+    Layer.provideMerge(postgresStores(url, "leaders")),
+    Layer.provide(Logger.layer([]))
   )
 
 export const kurrentDbHost = (connection: string, stateUrl: string) =>

@@ -31,9 +31,9 @@ const byHosts = async (options: Options): Promise<Chart> => {
   const rows = await hosts.ofHosts(
     new Map(HOSTS.map((count) => [count, [true, false].map((routed) => ({ accounts: 1_000, routed }))])),
     options,
-    ["ByHand", "PostgreSQL"]
+    ["ByHand", "PostgreSQL", "Leaders"]
   )
-  const of = (name: string, routed: boolean, store: "ByHand" | "PostgreSQL") => ({
+  const of = (name: string, routed: boolean, store: "ByHand" | "PostgreSQL" | "Leaders") => ({
     name,
     points: rows.filter((row) => row.routed === routed).map((row) => [row.hosts, row.compared[store]?.rate ?? Number.NaN] as const)
   })
@@ -41,7 +41,12 @@ const byHosts = async (options: Options): Promise<Chart> => {
     title: "Charges a second by hosts, PostgreSQL, 1,000 accounts, 64 clients",
     x: "hosts",
     y: "charges a second",
-    curves: [of("by hand", false, "ByHand"), of("routed by account", true, "PostgreSQL"), of("unrouted", false, "PostgreSQL")]
+    curves: [
+      of("by hand", false, "ByHand"),
+      of("routed by account", true, "PostgreSQL"),
+      of("unrouted, with leaders", false, "Leaders"),
+      of("unrouted", false, "PostgreSQL")
+    ]
   }
 }
 
