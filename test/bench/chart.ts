@@ -68,6 +68,7 @@ export const svg = ({ curves, title, x, y }: Chart): string => {
     return `<polyline points="${path.join(" ")}" fill="none" stroke="${colour}" stroke-width="2"/>${dots.join("")}${name}`
   })
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" font-family="sans-serif" font-size="12">
+<title>${title}</title>
 <rect width="${WIDTH}" height="${HEIGHT}" fill="#fff"/>
 ${text(MARGIN.left, 22, "start", title, ' font-size="15"')}
 ${lines.join("\n")}
