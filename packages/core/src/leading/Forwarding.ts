@@ -1,6 +1,7 @@
 /** The side of a host that sends a call to the leader of its account, and tells the caller how it ended. */
-import { Effect, Fiber, Option, Schedule, type Scope } from "effect"
+import { Effect, Fiber, Option, type Scope } from "effect"
 import type { CallInDoubt, CallsInDoubt } from "../billing/CallsInDoubt.ts"
+import { IN_BACKGROUND, WRITTEN_WITHIN } from "../billing/charge/Amends.ts"
 import { type Caller, OutcomeUnknown, type Reply } from "../billing/charge/Call.ts"
 import { newReservationId } from "../Ids.ts"
 import type * as Metrics from "../observability/Metrics.ts"
@@ -57,12 +58,8 @@ const send = (link: Pick<Link, "call">, call: Forwarded, patience: number): Effe
     return undefined
   })
 
-/** How long a caller waits until the promise that its call is free is stored. */
-const STORED_WITHIN = "1 second"
-const IN_BACKGROUND = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("10 seconds")])
-
 /** Stores the promise that a call is free, in the background if the store does not answer. Recovery keeps it. */
 const promise = ({ callsInDoubt, scope }: Needs, call: Omit<CallInDoubt, "at">): Effect.Effect<void> => {
   const stored = Effect.retry(callsInDoubt.add(call), IN_BACKGROUND)
-  return Effect.flatMap(Effect.forkIn(stored, scope), (storing) => Effect.asVoid(Effect.timeoutOption(Fiber.await(storing), STORED_WITHIN)))
+  return Effect.flatMap(Effect.forkIn(stored, scope), (storing) => Effect.asVoid(Effect.timeoutOption(Fiber.await(storing), WRITTEN_WITHIN)))
 }

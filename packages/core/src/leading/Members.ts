@@ -9,7 +9,7 @@ import * as Address from "./Address.ts"
 const SPACE = "cluster"
 /** Between two writes of a row, and two reads of all. */
 const BEAT = "1 second"
-/** Reads of an unchanged row after which its host is gone. */
+/** The most reads in a row that may find the row of a host unchanged. */
 const UNCHANGED = 3
 /** Milliseconds for which the row of a host that was killed is kept. */
 const KEPT = 3_600_000
