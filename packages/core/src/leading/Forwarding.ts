@@ -61,5 +61,7 @@ const send = (link: Pick<Link, "call">, call: Forwarded, patience: number): Effe
 /** Stores the promise that a call is free, in the background if the store does not answer. Recovery keeps it. */
 const promise = ({ callsInDoubt, scope }: Needs, call: Omit<CallInDoubt, "at">): Effect.Effect<void> => {
   const stored = Effect.retry(callsInDoubt.add(call), IN_BACKGROUND)
-  return Effect.flatMap(Effect.forkIn(stored, scope), (storing) => Effect.asVoid(Effect.timeoutOption(Fiber.await(storing), WRITTEN_WITHIN)))
+  return Effect.flatMap(Effect.forkIn(stored, scope), (storing) =>
+    Effect.asVoid(Effect.timeoutOption(Fiber.await(storing), WRITTEN_WITHIN))
+  )
 }
