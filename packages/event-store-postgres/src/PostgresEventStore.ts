@@ -1,6 +1,6 @@
 /** The event store on PostgreSQL. Appends to many streams share a transaction, which the server syncs before it answers. */
 import { ClockGuard, EventStore, followPages, GroupCommit, Paging, type StreamName } from "@millrace/event-sourcing"
-import { Effect, Layer } from "effect"
+import { Cause, Effect, Exit, Layer } from "effect"
 import { isText } from "./BinaryArrays.ts"
 import * as Connections from "./Connections.ts"
 import { EVENTS } from "./EventTables.ts"
@@ -47,34 +47,20 @@ export const makeOn = Effect.fnUntraced(function* (
   const log = PostgresLog.make(connections, schema, readOnly)
   const listening = listenUrl === false ? undefined : yield* Connections.settingsOf(listenUrl, deadline)
   const wake = yield* Wake.make(log.last, connections, schema, listening)
-  const groups = yield* groupsOf(log)
   const recent = new Recent()
+  const groups = yield* groupsOf(log, recent, wake)
   const lookingOnly = new EventStore.StoreUnavailable({ reason: `${connections.where} was opened read-only` })
 
-  const written = (appended: PostgresLog.Append, { revision, position, isNew }: PostgresLog.Written): EventStore.Appended => {
-    // A repeated append has the same ids as the stored events, but perhaps other data
-    if (isNew) recent.wrote(appended, position)
-    wake.appended(position)
-    return { revision, position }
-  }
-
   const store = EventStore.EventStore.of({
-    append: (stream, expected, events) => {
+    append: EventStore.appendBy((stream, expected, events, told) => {
       const tooLarge = EventStore.tooLarge(stream, events)
-      if (tooLarge !== undefined) return Effect.fail(tooLarge)
-      if (readOnly) return Effect.fail(lookingOnly)
-      const appended = { stream, before: expected === "noStream" ? -1 : expected, events }
+      if (tooLarge !== undefined) return told(Exit.fail(tooLarge))
+      if (readOnly) return told(Exit.fail(lookingOnly))
+      const appended = { stream, before: EventStore.revisionOf(expected), events }
       const unfit = unfitness(appended)
-      if (unfit !== undefined) return Effect.die(new Error(unfit))
-      return Effect.matchEffect(groups.appends(appended), {
-        onFailure: (fault) =>
-          Effect.fail(fault.inDoubt ? new EventStore.AppendInDoubt({ stream, reason: fault.message }) : unavailable(fault)),
-        onSuccess: (outcome): Effect.Effect<EventStore.Appended, EventStore.WrongRevision> =>
-          "actual" in outcome
-            ? Effect.fail(new EventStore.WrongRevision({ stream, ...outcome }))
-            : Effect.succeed(written(appended, outcome))
-      })
-    },
+      if (unfit !== undefined) return told(Exit.die(new Error(unfit)))
+      groups.appends(appended, (exit) => told(appendedOf(stream, exit)))
+    }),
     readStream: (stream, options) => Paging.ofStream((at) => Effect.mapError(log.readStream(stream, at), unavailable), options),
     lastRevision: (stream) => Effect.mapError(groups.tails(stream), unavailable),
     readAll: (after) => Paging.ofLog(after, (seen) => Effect.mapError(log.readAll(seen), unavailable)),
@@ -97,11 +83,29 @@ export const makeOn = Effect.fnUntraced(function* (
   return readOnly ? store : yield* guarded(store, connections)
 })
 
-/** The groups of requests that share transactions. */
-const groupsOf = Effect.fnUntraced(function* (log: PostgresLog.PostgresLog) {
-  const appends = yield* GroupCommit.make({
+/** The result of an append, from the outcome of its transaction. */
+const appendedOf = (
+  stream: StreamName.StreamName,
+  exit: Exit.Exit<PostgresLog.Outcome, Fault>
+): Exit.Exit<EventStore.Appended, EventStore.AppendFailure> => {
+  if (Exit.isFailure(exit)) return Exit.failCause(Cause.map(exit.cause, (fault) => appendFailure(stream, fault)))
+  const outcome = exit.value
+  if ("actual" in outcome) return Exit.fail(new EventStore.WrongRevision({ stream, ...outcome }))
+  return Exit.succeed({ revision: outcome.revision, position: outcome.position })
+}
+
+const appendFailure = (stream: StreamName.StreamName, fault: Fault) =>
+  fault.inDoubt ? new EventStore.AppendInDoubt({ stream, reason: fault.message }) : unavailable(fault)
+
+/** The groups of requests that share transactions. Followers are woken once for each group of appends. */
+const groupsOf = Effect.fnUntraced(function* (log: PostgresLog.PostgresLog, recent: Recent, wake: Wake.Wake) {
+  const appends = yield* GroupCommit.makeSubmit({
     ...failing,
-    send: (group: ReadonlyArray<PostgresLog.Append>) => log.append(group),
+    send: (group: ReadonlyArray<PostgresLog.Append>) =>
+      Effect.tap(log.append(group), (outcomes) => Effect.sync(() => recent.wrote(group, outcomes))),
+    onEnd: () => {
+      if (recent.last !== undefined) wake.appended(recent.last)
+    },
     lanes: LANES,
     count: GROUP,
     size: ({ events }) => EventStore.appendChars(events),
@@ -117,13 +121,22 @@ const groupsOf = Effect.fnUntraced(function* (log: PostgresLog.PostgresLog) {
   })
   const tails = yield* GroupCommit.make({
     ...failing,
-    send: (names: ReadonlyArray<StreamName.StreamName>) => log.tails(names),
+    send: tailsOf(log),
     lanes: LANES,
     count: QUESTIONS
   })
   const parts = yield* GroupCommit.make({ ...failing, send: Parts.reader(log), lanes: LANES, count: 8 })
   return { appends, snapshots, tails, parts }
 })
+
+/** Asks for each stream once: many callers ask for the same one, such as the prices, at the same time. */
+const tailsOf = (log: PostgresLog.PostgresLog) => (names: ReadonlyArray<StreamName.StreamName>) => {
+  const asked = [...new Set(names)]
+  return Effect.map(log.tails(asked), (tails) => {
+    const tailOf = new Map(asked.map((name, i) => [name, tails[i] ?? "noStream"]))
+    return names.map((name): EventStore.ExpectedRevision => tailOf.get(name) ?? "noStream")
+  })
+}
 
 /** The store with the clock check: it refuses the appends of a host whose clock is wrong. */
 const guarded = (store: EventStore.EventStore["Service"], connections: Connections.Connections) =>
