@@ -13,7 +13,10 @@ export interface Options<Request, Answer, E> {
   readonly onEnd?: () => void
   /** Whether one of its requests made the group fail. Then each request is sent by itself. Never by default. */
   readonly isOfOne?: (failure: E) => boolean
-  /** Transactions under way at once: 1 by default. */
+  /**
+   * Transactions under way at once: 1 by default. Many waiting requests are spread over the free lanes. A lane opens beside others only for
+   * as many requests as the largest transaction under way has, because many small transactions cost more than the wait for one.
+   */
   readonly lanes?: number
   /** The most requests in a transaction. A longer one gains nothing and delays its first caller. */
   readonly count: number
@@ -24,6 +27,9 @@ export interface Options<Request, Answer, E> {
   /** Whether a request may share a transaction with an earlier one of its key: always by default. */
   readonly isRival?: (request: Request, earlier: Request) => boolean
 }
+
+/** Fewer requests for each free lane than this share one transaction. */
+const SHARE = 16
 
 /** The most characters in a transaction. A bigger one gains nothing. */
 const SIZE = 8_000_000
@@ -84,8 +90,13 @@ class Groups<Request, Answer, E> {
     for (const work of works) work.tell(Exit.fail(this.#options.closed(isSent)))
   }
 
+  get #freeLanes(): number {
+    return (this.#options.lanes ?? 1) - this.#underWay.size
+  }
+
   #schedule(): void {
-    if (this.#isScheduled || this.#waiting.length === 0 || this.#underWay.size >= (this.#options.lanes ?? 1)) return
+    if (this.#isScheduled || this.#waiting.length === 0 || this.#freeLanes <= 0) return
+    for (const group of this.#underWay) if (group.length > this.#waiting.length) return
     this.#isScheduled = true
     this.#later(() => this.#flush())
   }
@@ -112,7 +123,9 @@ class Groups<Request, Answer, E> {
 
   /** Takes the next group out of the waiting requests. */
   #take(): ReadonlyArray<Work<Request, Answer, E>> {
-    const { count, key, size = () => 0 } = this.#options
+    const { key, size = () => 0 } = this.#options
+    const share = Math.ceil(this.#waiting.length / this.#freeLanes)
+    const count = share < SHARE ? this.#options.count : Math.min(this.#options.count, share)
     const mayGo = key === undefined ? () => true : this.#inOrder(key)
     const group: Array<Work<Request, Answer, E>> = []
     const rest: Array<Work<Request, Answer, E>> = []

@@ -122,7 +122,6 @@ const groupsOf = Effect.fnUntraced(function* (log: PostgresLog.PostgresLog, rece
   const tails = yield* GroupCommit.make({
     ...failing,
     send: tailsOf(log),
-    lanes: LANES,
     count: QUESTIONS
   })
   const parts = yield* GroupCommit.make({ ...failing, send: Parts.reader(log), lanes: LANES, count: 8 })
