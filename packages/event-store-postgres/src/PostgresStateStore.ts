@@ -87,7 +87,7 @@ export const makeOn = Effect.fnUntraced(function* (
     count: GROUP,
     size: sizeOf
   })
-  const gets = yield* GroupCommit.make({ ...failing, send: (names: ReadonlyArray<Name>) => entries.getAll(names), lanes: 2, count: GETS })
+  const gets = yield* GroupCommit.make({ ...failing, send: (names: ReadonlyArray<Name>) => entries.getAll(names), count: GETS })
 
   return StateStore.StateStore.of({
     get: (space, key) => Effect.mapError(gets({ space, key }), unavailable),
