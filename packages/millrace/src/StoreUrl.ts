@@ -32,6 +32,12 @@ export const isKurrentDb = (url: string): boolean => /^(?:kurrentdb|esdb)(?:\+di
 /** A store on other machines, which has no folder on this one. */
 export const isRemote = (url: string): boolean => isPostgres(url) || isKurrentDb(url) || url === GIVEN
 
+/**
+ * Where small documents of jobs are stored unless a setting says so. On a store in files, or in memory, no release that cannot read them in
+ * events has the log open: the log was migrated, and the older release refuses it.
+ */
+export const documentsOf = (url: string): "state" | "events" => (isRemote(url) ? "state" : "events")
+
 export interface StoreOptions {
   readonly url: string
   /** `create` makes a missing store; `open` fails. */

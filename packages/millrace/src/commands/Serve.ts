@@ -75,11 +75,10 @@ const flags = {
     Setting.whole("seconds", "seconds", 5, 3_600),
     "30"
   ),
-  jobDocuments: Setting.make(
+  jobDocuments: Setting.optional(
     "job-documents",
-    "Where small inputs and results of jobs are stored, encrypted; in events only once all processes on the store can read them there",
-    { metavar: "state|events", parse: Setting.oneOf(["state", "events"]), expected: "state or events" },
-    "state"
+    "Where small inputs and results of jobs are stored, encrypted. When left out: in events on a store in files, else in the state. Choose events on another store only once all processes on it can read them there",
+    { metavar: "state|events", parse: Setting.oneOf(["state", "events"]), expected: "state or events" }
   ),
   jobRetention: Setting.optional(
     "job-retention",
@@ -166,7 +165,7 @@ const domainLayer = (settings: Settings) => {
     expiryNotice: "7 days",
     jobs: {
       ...(jobs === 0 ? { runner: false } : { concurrency: jobs }),
-      documents: jobDocuments,
+      documents: Option.getOrElse(jobDocuments, () => StoreUrl.documentsOf(store)),
       lease: Duration.seconds(jobLease),
       ...Option.match(jobRetention, { onNone: () => ({}), onSome: (hours) => ({ retention: Duration.hours(hours) }) })
     }

@@ -135,8 +135,9 @@ const domainOptions = ({
   proxy,
   rateLimit,
   signUpCredits,
+  store,
   trial
-}: Settings) => ({
+}: AnyOptions) => ({
   ...(proxy && { proxies: Struct.pick(proxy, ["lifetime", "byteLimit", "connectionLimit"]) }),
   payments: PaymentSettings.terms(PaymentOptions.settingsOf(payments)),
   ...(coupons && { coupons }),
@@ -147,7 +148,7 @@ const domainOptions = ({
   ...(signUpCredits === undefined ? {} : { registration: { signUpCredits: amountOf(signUpCredits, "signUpCredits") } }),
   jobs: {
     ...(jobs === 0 ? { runner: false } : jobs === undefined ? {} : { concurrency: jobs }),
-    ...(jobDocuments && { documents: jobDocuments }),
+    documents: jobDocuments ?? StoreUrl.documentsOf(typeof store === "string" ? store : StoreUrl.GIVEN),
     ...(jobLease === undefined ? {} : { lease: Duration.seconds(jobLease) }),
     ...(jobRetention === undefined ? {} : { retention: Duration.hours(jobRetention) })
   }

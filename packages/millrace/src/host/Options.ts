@@ -85,8 +85,8 @@ export interface Settings {
   /** Seconds after which another process takes over the jobs of one that died: 30 by default; the same at all hosts. */
   readonly jobLease?: number
   /**
-   * Where small inputs and results of jobs are stored, encrypted: in the state store, the default, or in the log, which takes fewer writes.
-   * First all processes on the store must run a release that has this option.
+   * Where small inputs and results of jobs are stored, encrypted: in the state store, or in the log, which takes fewer writes. By default in
+   * the log if it is in files or in memory. For another store, first all processes on it must run a release that has this option.
    */
   readonly jobDocuments?: "state" | "events"
   /** Hours for which ended jobs, their results and files are kept. By default what each job says, or 24. */
