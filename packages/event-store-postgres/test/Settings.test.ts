@@ -20,6 +20,9 @@ const test = (title: string, body: Effect.Effect<void, unknown, Scope.Scope>) =>
 const reasonOf = <A, R>(effect: Effect.Effect<A, { readonly _tag: string; readonly reason?: string }, R>) =>
   Effect.map(Effect.flip(effect), (error) => `${error._tag}: ${error.reason}`)
 
+/** The appends that wait for this. Notifications wait for a standby as well. */
+const appending = (kind: string) => `wait_event = '${kind}' AND query LIKE '%append%'`
+
 const opening = (more = "") => Effect.scoped(PostgresEventStore.make({ url: `${server.url}${more}`, schema: freshSchema() }))
 
 /** The warnings that a store logs while it is opened. */
@@ -118,7 +121,7 @@ describe("a server", () => {
       const waits = (kind: string) =>
         until(
           `one waits for ${kind}`,
-          Effect.map(run(db, `SELECT FROM pg_stat_activity WHERE wait_event = '${kind}'`), ({ rows }) => rows.length === 1)
+          Effect.map(run(db, `SELECT FROM pg_stat_activity WHERE ${appending(kind)}`), ({ rows }) => rows.length === 1)
         )
       yield* demandStandby
       // On disk by now, but not yet visible as committed
@@ -149,11 +152,11 @@ describe("a server", () => {
       const given = yield* Effect.forkScoped(reasonOf(store.append("a-1", "noStream", [one])))
       const waits = until(
         "it waits for the standby",
-        Effect.map(run(db, "SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep'"), ({ rows }) => rows.length === 1)
+        Effect.map(run(db, `SELECT FROM pg_stat_activity WHERE ${appending("SyncRep")}`), ({ rows }) => rows.length === 1)
       )
       yield* waits
       // The server ends the wait and makes the event visible
-      yield* run(db, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+      yield* run(db, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${appending("SyncRep")}`)
       expect(yield* Fiber.join(given)).toMatch(/^AppendInDoubt: /)
       expect(yield* store.lastRevision("a-1")).toBe(0)
       const again = yield* Effect.forkScoped(store.append("a-1", "noStream", [one]))
