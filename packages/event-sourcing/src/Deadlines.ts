@@ -249,19 +249,13 @@ class Sweeper<E, R> {
   get #rest() {
     return Effect.gen({ self: this }, function* () {
       const now = yield* Clock.currentTimeMillis
-      let { state: open, position } = yield* this.#projection.read()
+      const { state: open } = yield* this.#projection.read()
       open.soonest = Number.POSITIVE_INFINITY
-      if (open.size === 0) return yield* this.#projection.past(position)
+      // A rebuild replaces the state
+      if (open.size === 0) return yield* this.#projection.until(({ state }) => state !== open || state.size > 0)
       const { due, next } = open.at(now)
       const until = due.reduce((until, deadline) => Math.min(until, this.#actAt(deadline)), Math.min(next, now + this.#pause))
-      const sooner = Effect.gen({ self: this }, function* () {
-        while (open.soonest >= until) {
-          yield* this.#projection.past(position)
-          const folded = yield* this.#projection.read()
-          open = folded.state
-          position = folded.position
-        }
-      })
+      const sooner = this.#projection.until(({ state }) => state !== open || state.soonest < until)
       if (until > now) yield* Effect.raceFirst(Effect.sleep(Math.ceil(until - now)), sooner)
     })
   }

@@ -49,6 +49,16 @@ export interface Selection {
   readonly categories?: ReadonlyArray<string>
 }
 
+/** A selection of a subscriber that may be spared the batches which hold nothing for it. */
+export interface Subscription extends Selection {
+  /**
+   * Called in place of a batch without a selected event: the events after `after`, up to `position`. Returns whether the subscriber has noted
+   * `position`; if not, the batch is sent. A store need not call it. It does so only where the subscription has reached the end of the log, and
+   * the subscriber waits for the next batch. Must not throw.
+   */
+  readonly skip?: (after: Position, position: Position) => boolean
+}
+
 /** Events in log order: consecutive ones, but for those that the subscriber did not select. */
 export interface Batch {
   readonly events: ReadonlyArray<RecordedEvent>
@@ -227,9 +237,9 @@ export class EventStore extends Context.Service<
     readonly readAll: (after: Position) => Stream.Stream<RecordedEvent, StoreUnavailable>
     /**
      * All events after a position, then each new event that any process appends. Never ends. A store may leave out events that do not match
-     * the `selection`, so that they need not be sent; the subscriber must still look at each event.
+     * the `subscription`, so that they need not be sent; the subscriber must still look at each event.
      */
-    readonly subscribe: (after: Position, selection?: Selection) => Stream.Stream<Batch, StoreUnavailable>
+    readonly subscribe: (after: Position, subscription?: Subscription) => Stream.Stream<Batch, StoreUnavailable>
     /** The position of the newest event that `subscribe` delivers; {@link start} while the log is empty. */
     readonly head: Effect.Effect<Position, StoreUnavailable>
     /** The newest snapshot saved under a name, such as `accountSnapshot.v1-{id}`. */

@@ -55,6 +55,11 @@ export interface Projection<State> {
   /** Waits without a limit until an event after `position` is folded. A sleeping projection must be kept meanwhile. */
   readonly past: (position: Position) => Effect.Effect<void, ProjectionStopped>
   /**
+   * Waits without a limit until the condition holds. It looks at each change of the state or the position, so the condition should be cheap;
+   * it must not throw. A sleeping projection must be kept meanwhile.
+   */
+  readonly until: (condition: (folded: Folded<State>) => boolean) => Effect.Effect<void, ProjectionStopped>
+  /**
    * Folds the log from the start while the live state still answers, and replaces the live state once the new one has caught up. It also
    * restarts a stopped projection. If it fails, nothing changes.
    */
@@ -84,7 +89,8 @@ export const make = <State>(
       read: (options) => projector.read(options),
       keep: (effect) => projector.need.keep(effect),
       caughtUp: (options) => Effect.flatMap(events.head, (head) => projector.read({ ...options, atLeast: head })),
-      past: (position) => projector.past(position),
+      past: (position) => projector.until((folded) => folded.position > position),
+      until: (condition) => projector.until(condition),
       rebuild: rebuilding.withPermit(projector.need.keep(projector.rebuild(events))),
       store,
       status: Effect.sync(() => projector.status)

@@ -169,9 +169,9 @@ export class Projector<State> {
     return this.#loaded && (this.#reached || this.#idleAfter === undefined)
   }
 
-  past(position: Position): Effect.Effect<void, ProjectionStopped> {
-    const isPast = () => this.#status.stopped !== undefined || this.#live.position > position
-    return Effect.asVoid(Effect.andThen(this.#conditions.until(isPast), this.#answer))
+  until(condition: (folded: Folded<State>) => boolean): Effect.Effect<void, ProjectionStopped> {
+    const isOver = () => this.#status.stopped !== undefined || condition(this.#live)
+    return Effect.asVoid(Effect.andThen(this.#conditions.until(isOver), this.#answer))
   }
 
   readonly #answer = Effect.suspend(() => {
@@ -214,7 +214,7 @@ export class Projector<State> {
       () => this.#live.position,
       (batch) => this.#take(batch),
       report,
-      this.#definition
+      { ...this.#definition, skip: (after, position) => this.#skip(after, position) }
     )
     // A stopped projection waits for a rebuild
     const following = Effect.andThen(
@@ -258,6 +258,16 @@ export class Projector<State> {
       this.#conditions.check()
       return Effect.void
     })
+  }
+
+  /** Moves past events that it does not select. */
+  #skip(after: Position, position: Position): boolean {
+    const { position: reached, state } = this.#live
+    if (!this.#loaded || this.#status.stopped !== undefined || after > reached) return false
+    if (position > reached) this.#live = { state, position }
+    this.#ahead++
+    this.#conditions.check()
+    return true
   }
 
   // rebuilding it

@@ -1,0 +1,103 @@
+/** Followers of a log on SQLite that mostly holds events of others. */
+import {
+  EventStore,
+  MemoryStateStore,
+  MemoryTextIndex,
+  Projection,
+  Reaction,
+  type StreamName,
+  TextProjection
+} from "@millrace/event-sourcing"
+import { SqliteEventStore } from "@millrace/event-store-sqlite"
+import { Effect, Layer, Schema, Stream } from "effect"
+import * as fc from "fast-check"
+import { expect, it } from "vitest"
+import { inTemporaryFolder } from "./TemporaryFolder.ts"
+
+const seed = Number(process.env["MILLRACE_SEED"] ?? 1)
+
+const stores = Layer.mergeAll(
+  inTemporaryFolder((filename) => SqliteEventStore.layer({ filename })),
+  MemoryStateStore.layer,
+  MemoryTextIndex.layer
+)
+
+const append = Effect.fnUntraced(function* (stream: StreamName.StreamName, id: string) {
+  const { append, lastRevision } = yield* EventStore.EventStore
+  return yield* append(stream, yield* lastRevision(stream), [{ id, type: "Happened", data: id, metadata: "{}" }])
+})
+
+const projected = {
+  name: "ours",
+  version: 1,
+  categories: ["ours"],
+  state: Schema.Array(Schema.String),
+  initial: (): ReadonlyArray<string> => [],
+  evolve: (ids: ReadonlyArray<string>, { id }: EventStore.RecordedEvent) => [...ids, id]
+}
+
+const indexed: TextProjection.Definition = {
+  name: "ours",
+  version: 1,
+  categories: ["ours"],
+  touches: ({ id }) => [id],
+  evolve: ({ id }, documents) => void documents.set(id, { id, text: "word", keys: ["all"], weight: 0, value: id })
+}
+
+it("all followers have each event of theirs, and are up to date also where the newest events are not theirs", () =>
+  fc.assert(
+    fc.asyncProperty(fc.array(fc.array(fc.boolean(), { minLength: 1, maxLength: 5 }), { minLength: 1, maxLength: 12 }), (steps) =>
+      Effect.gen(function* () {
+        const projection = yield* Projection.make(projected)
+        const texts = yield* TextProjection.make(indexed)
+        const reacted: Array<string> = []
+        const react = ({ id }: EventStore.RecordedEvent) => Effect.sync(() => void reacted.push(id))
+        const reaction = yield* Reaction.make({ name: "ours", start: "beginning", categories: ["ours"], react })
+        const ours: Array<string> = []
+        let made = 0
+        for (const appends of steps) {
+          const ends = yield* Effect.forEach(
+            appends.map((isOurs, i) => {
+              const id = `${++made}`
+              if (isOurs) ours.push(id)
+              return append(isOurs ? `ours-${i}` : `theirs-${i}`, id)
+            }),
+            (write) => write,
+            { concurrency: "unbounded" }
+          )
+          const end = ends
+            .map(({ position }) => position)
+            .sort()
+            .at(-1)
+          expect(new Set((yield* projection.caughtUp()).state)).toEqual(new Set(ours))
+          yield* texts.caughtUp()
+          expect((yield* texts.status).position).toBe(end)
+          while ((yield* reaction.status).position !== end) yield* Effect.sleep(1)
+          expect(new Set(reacted)).toEqual(new Set(ours))
+          expect(reacted).toHaveLength(ours.length)
+        }
+        expect((yield* texts.search({ keys: ["all"], limit: 100 })).map(({ id }) => id).sort()).toEqual([...ours].sort())
+      }).pipe(Effect.scoped, Effect.provide(stores), Effect.runPromise)
+    ),
+    { numRuns: 20, seed }
+  ))
+
+it("a batch that holds nothing for a subscriber is not sent", () =>
+  Effect.gen(function* () {
+    const { subscribe } = yield* EventStore.EventStore
+    yield* append("ours-1", "1")
+    const got: Array<string> = []
+    const skipped: Array<EventStore.Position> = []
+    const skip = (_: EventStore.Position, position: EventStore.Position) => skipped.push(position) > 0
+    yield* Effect.forkScoped(
+      Stream.runForEach(subscribe(EventStore.start, { categories: ["ours"], skip }), ({ events, live }) =>
+        Effect.sync(() => void got.push(events.map(({ id }) => id).join() || (live ? "live" : "")))
+      )
+    )
+    while (!got.includes("live")) yield* Effect.sleep(1)
+    const { position } = yield* append("theirs-1", "2")
+    yield* append("ours-1", "3")
+    while (!got.includes("3")) yield* Effect.sleep(1)
+    expect(got).toEqual(["1", "live", "3"])
+    expect(skipped).toEqual([position])
+  }).pipe(Effect.scoped, Effect.provide(stores), Effect.runPromise))
