@@ -3,6 +3,7 @@
  * All code that uses this interface behaves the same in memory, on SQLite, on PostgreSQL and on KurrentDB.
  */
 import { type Array, type Brand, Context, Effect, type Exit, Schema, type Stream } from "effect"
+import type { DecidedEvent } from "./DecidedEvent.ts"
 import type { StreamName } from "./StreamName.ts"
 
 /** The place of an event in its stream, counted from 0. */
@@ -29,6 +30,8 @@ export interface EventData {
   readonly type: string
   readonly data: string
   readonly metadata: string
+  /** What `data` encodes, if this process has just decided it. Stores may drop it. */
+  readonly decided?: DecidedEvent
 }
 
 export interface RecordedEvent extends EventData {

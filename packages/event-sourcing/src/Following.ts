@@ -1,14 +1,14 @@
 /** Shared by projections, reactions and deadlines: selecting events, following the log, retrying failures and reporting them. */
 import { Cause, Effect, Exit, Random, Stream } from "effect"
 import { type Batch, EventStore, type Position, type RecordedEvent, type Selection, type Subscription } from "./EventStore.ts"
-import { category } from "./StreamName.ts"
+import { isOf } from "./StreamName.ts"
 
 export type { Selection, Subscription } from "./EventStore.ts"
 
 export const selects = ({ types, categories }: Selection): ((event: RecordedEvent) => boolean) => {
   const ofType = types && new Set(types)
-  const ofCategory = categories && new Set(categories)
-  return (event) => (ofType?.has(event.type) ?? true) && (ofCategory?.has(category(event.stream)) ?? true)
+  const ofCategories = categories?.map(isOf)
+  return ({ stream, type }) => (ofType?.has(type) ?? true) && (ofCategories?.some((isOfCategory) => isOfCategory(stream)) ?? true)
 }
 
 /** A failure that is being retried, and the number of attempts. */

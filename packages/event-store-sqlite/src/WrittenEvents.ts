@@ -52,8 +52,10 @@ const recorded = (after: Place, appends: ReadonlyArray<Append>): ReadonlyArray<E
   const all: Array<EventStore.RecordedEvent> = []
   let place = after
   for (const { events, revision, stream } of appends)
-    for (const [i, { id, type, data, metadata }] of events.entries())
-      all.push({ id, type, data, metadata, stream, revision: revision + i, position: positionOf(++place) })
+    for (const [i, { id, type, data, metadata, decided }] of events.entries()) {
+      const event = { id, type, data, metadata, stream, revision: revision + i, position: positionOf(++place) }
+      all.push(decided === undefined ? event : { ...event, decided })
+    }
   return all
 }
 

@@ -1,5 +1,8 @@
 /** Followers of a log on SQLite that mostly holds events of others. */
 import {
+  Aggregate,
+  type Decider,
+  EventCodec,
   EventStore,
   MemoryStateStore,
   MemoryTextIndex,
@@ -9,7 +12,7 @@ import {
   TextProjection
 } from "@millrace/event-sourcing"
 import { SqliteEventStore } from "@millrace/event-store-sqlite"
-import { Effect, Layer, Schema, Stream } from "effect"
+import { Effect, Layer, Result, Schema, Stream } from "effect"
 import * as fc from "fast-check"
 import { expect, it } from "vitest"
 import { inTemporaryFolder } from "./TemporaryFolder.ts"
@@ -101,3 +104,63 @@ it("a batch that holds nothing for a subscriber is not sent", () =>
     expect(got).toEqual(["1", "live", "3"])
     expect(skipped).toEqual([position])
   }).pipe(Effect.scoped, Effect.provide(stores), Effect.runPromise))
+
+const Noted = Schema.TaggedUnion({
+  Noted: { on: Schema.DateFromString, note: Schema.optionalKey(Schema.String), parts: Schema.Array(Schema.Int) }
+})
+type Noted = typeof Noted.Type
+
+const notes: Decider<number, Noted> = {
+  category: "notes",
+  codec: EventCodec.make(Noted),
+  initial: 0,
+  evolve: (count) => count + 1
+}
+
+const events = fc.record(
+  {
+    _tag: fc.constant("Noted" as const),
+    on: fc.date({ noInvalidDate: true, min: new Date("0000-01-01"), max: new Date("9999-12-31") }),
+    note: fc.string(),
+    parts: fc.array(fc.integer())
+  },
+  { requiredKeys: ["_tag", "on", "parts"], noNullPrototype: true }
+)
+
+it("what a projection was told of events that this process decided is what it reads of them later", () =>
+  fc.assert(
+    fc.asyncProperty(fc.array(fc.tuple(fc.integer({ min: 1, max: 3 }), fc.array(events, { maxLength: 3 })), { maxLength: 8 }), (commands) =>
+      Effect.gen(function* () {
+        const aggregate = yield* Aggregate.make(notes)
+        const { subscribe } = yield* EventStore.EventStore
+        const told: Array<unknown> = []
+        const projection = yield* Projection.make({
+          name: "notes",
+          version: 1,
+          state: Schema.Array(Schema.Any),
+          initial: (): ReadonlyArray<unknown> => [],
+          ...Projection.of<ReadonlyArray<unknown>, Noted>(notes, { Noted: (event, origin, all) => [...all, { event, origin }] })
+        })
+        const fresh: Array<EventStore.RecordedEvent> = []
+        let isLive = false
+        const take = ({ events, live }: EventStore.Batch) =>
+          Effect.sync(() => {
+            fresh.push(...events)
+            isLive = live
+          })
+        yield* Effect.forkScoped(Stream.runForEach(subscribe(EventStore.start), take))
+        yield* projection.caughtUp()
+        while (!isLive) yield* Effect.sleep(1)
+        for (const [id, decided] of commands) {
+          yield* aggregate.execute(`${id}`, () => Result.succeed(decided))
+          told.push(...decided.map((event) => ({ event, origin: expect.objectContaining({ id: `${id}` }) })))
+        }
+        const { state } = yield* projection.caughtUp()
+        expect(state).toEqual(told)
+        expect(fresh.every(({ decided }) => decided !== undefined)).toBe(true)
+        yield* projection.rebuild
+        expect((yield* projection.read()).state).toStrictEqual(state)
+      }).pipe(Effect.scoped, Effect.provide(stores), Effect.runPromise)
+    ),
+    { numRuns: 20, seed }
+  ))
