@@ -8,28 +8,13 @@ import type { Decider } from "./Decider.ts"
 import type { Tagged } from "./EventCodec.ts"
 import * as EventHandlers from "./EventHandlers.ts"
 import { EventStore, type Position, type StoreUnavailable } from "./EventStore.ts"
+import type { Definition, Folded, ProjectionStopped } from "./Fold.ts"
 import type { Selection } from "./Following.ts"
-import {
-  type Definition,
-  type Folded,
-  type Options,
-  type ProjectionBehind,
-  type ProjectionStopped,
-  Projector,
-  type ReadOptions,
-  type Status
-} from "./Projector.ts"
+import { type Options, type ProjectionBehind, Projector, type ReadOptions, type Status } from "./Projector.ts"
 import type { StateStore, StateUnavailable } from "./StateStore.ts"
 
-export {
-  type Definition,
-  type Folded,
-  type Options,
-  ProjectionBehind,
-  ProjectionStopped,
-  type ReadOptions,
-  type Status
-} from "./Projector.ts"
+export { type Definition, type Folded, ProjectionStopped } from "./Fold.ts"
+export { type Options, ProjectionBehind, type ReadOptions, type Status } from "./Projector.ts"
 
 /**
  * Typed handlers of a decider's events: each folds its event into the state. Events without a handler do not change the state. Spread the
