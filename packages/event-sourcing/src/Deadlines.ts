@@ -251,8 +251,11 @@ class Sweeper<E, R> {
       const now = yield* Clock.currentTimeMillis
       const { state: open } = yield* this.#projection.read()
       open.soonest = Number.POSITIVE_INFINITY
-      // A rebuild replaces the state
-      if (open.size === 0) return yield* this.#projection.until(({ state }) => state !== open || state.size > 0)
+      if (open.size === 0) {
+        this.#acted.clear()
+        // A rebuild replaces the state
+        return yield* this.#projection.until(({ state }) => state !== open || state.size > 0)
+      }
       const { due, next } = open.at(now)
       const until = due.reduce((until, deadline) => Math.min(until, this.#actAt(deadline)), Math.min(next, now + this.#pause))
       const sooner = this.#projection.until(({ state }) => state !== open || state.soonest < until)
