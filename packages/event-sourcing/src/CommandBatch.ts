@@ -154,7 +154,7 @@ const decideOne = <State, Event extends Tagged>(
     for (const event of decision.success) {
       const { type, data } = decider.codec.encode(event)
       const link = HashChain.link(hash, name, ++revision, { id: newId(at), type, data }, toIso(at), metadata)
-      events.push(link.event)
+      events.push({ ...link.event, decided: { codec: decider.codec, event, at } })
       chars += data.length + link.event.metadata.length + 100
       state = decider.evolve(state, event, at)
       hash = link.hash

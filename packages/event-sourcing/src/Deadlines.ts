@@ -245,25 +245,20 @@ class Sweeper<E, R> {
     })
   }
 
-  /** Waits until a deadline is due, a retry is due, or an earlier deadline is set; at most until the next sweep, if there is a deadline. */
+  /** Waits until a deadline is due, a retry is due, or an earlier deadline is set; at most until the next sweep. */
   get #rest() {
     return Effect.gen({ self: this }, function* () {
       const now = yield* Clock.currentTimeMillis
-      let { state: open, position } = yield* this.#projection.read()
+      const { state: open } = yield* this.#projection.read()
       open.soonest = Number.POSITIVE_INFINITY
+      if (open.size === 0) {
+        this.#acted.clear()
+        // A rebuild replaces the state
+        return yield* this.#projection.until(({ state }) => state !== open || state.size > 0)
+      }
       const { due, next } = open.at(now)
-      const latest = open.size === 0 ? Number.POSITIVE_INFINITY : Math.min(next, now + this.#pause)
-      const until = due.reduce((until, deadline) => Math.min(until, this.#actAt(deadline)), latest)
-      const sooner = Effect.gen({ self: this }, function* () {
-        while (open.soonest >= until) {
-          yield* this.#projection.past(position)
-          const folded = yield* this.#projection.read()
-          open = folded.state
-          position = folded.position
-        }
-      })
-      // Without deadlines there is nothing to sleep for
-      if (until === Number.POSITIVE_INFINITY) return yield* sooner
+      const until = due.reduce((until, deadline) => Math.min(until, this.#actAt(deadline)), Math.min(next, now + this.#pause))
+      const sooner = this.#projection.until(({ state }) => state !== open || state.soonest < until)
       if (until > now) yield* Effect.raceFirst(Effect.sleep(Math.ceil(until - now)), sooner)
     })
   }

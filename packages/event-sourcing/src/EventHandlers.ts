@@ -18,8 +18,8 @@ export interface Origin extends Pick<RecordedEvent, "stream" | "revision" | "pos
 }
 
 const originOf = (recorded: RecordedEvent): Origin => {
-  const { stream, revision, position } = recorded
-  return { stream, revision, position, id: StreamName.id(stream), at: fromIso(HashChain.atOf(recorded)) }
+  const { decided, position, revision, stream } = recorded
+  return { stream, revision, position, id: StreamName.id(stream), at: decided?.at ?? fromIso(HashChain.atOf(recorded)) }
 }
 
 /** A function for each handled event tag. `Rest`: its further parameters. */
@@ -47,6 +47,7 @@ export const of = <Event extends Tagged, Rest extends ReadonlyArray<unknown>, A>
   type Handler = (event: Event, origin: Origin, ...rest: Rest) => A
   const byTag = new Map(Object.entries(handlers) as ReadonlyArray<[Event["_tag"], Handler]>)
   const types = codec.typesOf(byTag.keys())
+  const isOfCategory = StreamName.isOf(category)
   const fields = new Map(Object.entries(onlyWith) as ReadonlyArray<[string, string]>)
   const mayBeOfInterest = (type: string, data: string): boolean => {
     const field = fields.get(type)
@@ -57,9 +58,12 @@ export const of = <Event extends Tagged, Rest extends ReadonlyArray<unknown>, A>
     categories: [category],
     types: [...types],
     dispatch: (recorded: RecordedEvent, ...rest: Rest): A | undefined => {
-      const { data, stream, type } = recorded
-      if (!types.has(type) || StreamName.category(stream) !== category || !mayBeOfInterest(type, data)) return undefined
-      const event = codec.decode(type, data)
+      const { data, decided, stream, type } = recorded
+      if (!types.has(type) || !isOfCategory(stream)) return undefined
+      // An event of this codec is what decoding its data would return
+      const known = decided?.codec === codec ? (decided.event as Event) : undefined
+      if (known === undefined && !mayBeOfInterest(type, data)) return undefined
+      const event = known ?? codec.decode(type, data)
       const field = fields.get(event._tag)
       return field === undefined || field in event ? byTag.get(event._tag)?.(event, originOf(recorded), ...rest) : undefined
     }

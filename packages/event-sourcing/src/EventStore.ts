@@ -3,6 +3,7 @@
  * All code that uses this interface behaves the same in memory, on SQLite, on PostgreSQL and on KurrentDB.
  */
 import { type Array, type Brand, Context, Effect, type Exit, Schema, type Stream } from "effect"
+import type { DecidedEvent } from "./DecidedEvent.ts"
 import type { StreamName } from "./StreamName.ts"
 
 /** The place of an event in its stream, counted from 0. */
@@ -29,6 +30,8 @@ export interface EventData {
   readonly type: string
   readonly data: string
   readonly metadata: string
+  /** What `data` encodes, if this process has just decided it. Stores may drop it. */
+  readonly decided?: DecidedEvent
 }
 
 export interface RecordedEvent extends EventData {
@@ -47,6 +50,16 @@ export interface Appended {
 export interface Selection {
   readonly types?: ReadonlyArray<string>
   readonly categories?: ReadonlyArray<string>
+}
+
+/** A selection of a subscriber that may be spared the batches which hold nothing for it. */
+export interface Subscription extends Selection {
+  /**
+   * Called in place of a batch without a selected event: the events after `after`, up to `position`. Returns whether the subscriber has noted
+   * `position`; if not, the batch is sent. A store need not call it. It does so only where the subscription has reached the end of the log, and
+   * the subscriber waits for the next batch. Must not throw.
+   */
+  readonly skip?: (after: Position, position: Position) => boolean
 }
 
 /** Events in log order: consecutive ones, but for those that the subscriber did not select. */
@@ -227,9 +240,9 @@ export class EventStore extends Context.Service<
     readonly readAll: (after: Position) => Stream.Stream<RecordedEvent, StoreUnavailable>
     /**
      * All events after a position, then each new event that any process appends. Never ends. A store may leave out events that do not match
-     * the `selection`, so that they need not be sent; the subscriber must still look at each event.
+     * the `subscription`, so that they need not be sent; the subscriber must still look at each event.
      */
-    readonly subscribe: (after: Position, selection?: Selection) => Stream.Stream<Batch, StoreUnavailable>
+    readonly subscribe: (after: Position, subscription?: Subscription) => Stream.Stream<Batch, StoreUnavailable>
     /** The position of the newest event that `subscribe` delivers; {@link start} while the log is empty. */
     readonly head: Effect.Effect<Position, StoreUnavailable>
     /** The newest snapshot saved under a name, such as `accountSnapshot.v1-{id}`. */

@@ -1,14 +1,14 @@
 /** Shared by projections, reactions and deadlines: selecting events, following the log, retrying failures and reporting them. */
 import { Cause, Effect, Exit, Random, Stream } from "effect"
-import { type Batch, EventStore, type Position, type RecordedEvent, type Selection } from "./EventStore.ts"
-import { category } from "./StreamName.ts"
+import { type Batch, EventStore, type Position, type RecordedEvent, type Selection, type Subscription } from "./EventStore.ts"
+import { isOf } from "./StreamName.ts"
 
-export type { Selection } from "./EventStore.ts"
+export type { Selection, Subscription } from "./EventStore.ts"
 
 export const selects = ({ types, categories }: Selection): ((event: RecordedEvent) => boolean) => {
   const ofType = types && new Set(types)
-  const ofCategory = categories && new Set(categories)
-  return (event) => (ofType?.has(event.type) ?? true) && (ofCategory?.has(category(event.stream)) ?? true)
+  const ofCategories = categories?.map(isOf)
+  return ({ stream, type }) => (ofType?.has(type) ?? true) && (ofCategories?.some((isOfCategory) => isOfCategory(stream)) ?? true)
 }
 
 /** A failure that is being retried, and the number of attempts. */
@@ -44,19 +44,19 @@ export const retryForever = <A, E, R>(effect: Effect.Effect<A, E, R>, report: Re
 
 /**
  * Follows the log from the position that `after` returns. Resumes from there if the store fails. Ends only if `take` fails. With a
- * `selection`, batches may lack other events, and `take` must heed their `position`.
+ * `subscription`, batches may lack events that it does not select, and `take` must heed their `position`.
  */
 export const follow = <E, R>(
   after: () => Position,
   take: (batch: Batch) => Effect.Effect<void, E, R>,
   report: Report,
-  selection?: Selection
+  subscription?: Subscription
 ): Effect.Effect<never, E, R | EventStore> =>
   Effect.gen(function* () {
     const events = yield* EventStore
     for (let attempts = 1; ; attempts++) {
       const end: { cause?: Cause.Cause<E> } = {}
-      const read = yield* events.subscribe(after(), selection).pipe(
+      const read = yield* events.subscribe(after(), subscription).pipe(
         Stream.runForEachWhile((batch) => {
           attempts = 1
           report(undefined)

@@ -19,7 +19,12 @@ export class Head {
 
   /** Waits until an event after `position` is written. */
   past(position: Position): Effect.Effect<void> {
-    return this.#moved.until(() => this.position > position)
+    return this.until(() => this.position > position)
+  }
+
+  /** Waits until the condition holds, at which it looks whenever the end moves. */
+  until(condition: () => boolean): Effect.Effect<void> {
+    return this.#moved.until(condition)
   }
 }
 
@@ -43,7 +48,7 @@ export class WatchedHead extends Head {
     this.#store = store
   }
 
-  override past(position: Position): Effect.Effect<void> {
+  override until(condition: () => boolean): Effect.Effect<void> {
     return Effect.acquireUseRelease(
       Effect.suspend(() => {
         this.#waiting++
@@ -52,7 +57,7 @@ export class WatchedHead extends Head {
         const watch = Effect.provideContext(this.#watch, this.#store)
         return Effect.asVoid(Effect.forkIn(watch, Context.get(this.#store, Scope.Scope)))
       }),
-      () => super.past(position),
+      () => super.until(condition),
       () => Effect.sync(() => this.#waiting--)
     )
   }
@@ -67,29 +72,48 @@ export class WatchedHead extends Head {
   )
 }
 
-/** Reads page after page. After an empty page, which marks the end, it waits until the head moves. */
+/** Skips the newest events after a position, if a follower need not see them. Returns the position of the last one, or undefined. */
+export type Skip = (after: Position) => Position | undefined
+
+const never: Skip = () => undefined
+
+/**
+ * Reads page after page. After an empty page, which marks the end, it waits until the head moves. What `skip` skips is not read, and does
+ * not end the wait.
+ */
 export const follow = <E>(
   after: Position,
   head: Head,
-  page: (after: Position) => Effect.Effect<ReadonlyArray<RecordedEvent>, E>
-): Stream.Stream<Batch, E> => followPages(after, head, (seen) => Effect.map(page(seen), (events) => ({ events })))
+  page: (after: Position) => Effect.Effect<ReadonlyArray<RecordedEvent>, E>,
+  skip: Skip = never
+): Stream.Stream<Batch, E> => followPages(after, head, (seen) => Effect.map(page(seen), (events) => ({ events })), skip)
 
 /** As {@link follow}, for pages that may leave out events. */
 export const followPages = <E>(
   after: Position,
   head: Head,
-  page: (after: Position) => Effect.Effect<Pick<Batch, "events" | "position">, E>
+  page: (after: Position) => Effect.Effect<Pick<Batch, "events" | "position">, E>,
+  skip: Skip = never
 ): Stream.Stream<Batch, E> => {
   type Seen = { readonly position: Position; readonly live: boolean }
   const next = (seen: Seen): Effect.Effect<readonly [Batch, Seen], E> => {
-    const newer = seen.live ? Effect.andThen(head.past(seen.position), page(seen.position)) : page(seen.position)
+    let { position } = seen
+    const isNew = () => {
+      while (head.position > position) {
+        const skipped = skip(position)
+        if (skipped === undefined) return true
+        position = skipped
+      }
+      return false
+    }
+    const newer = seen.live ? Effect.flatMap(head.until(isNew), () => page(position)) : page(position)
     return Effect.flatMap(newer, (read) => {
       const end = endOf(read)
-      if (end === undefined && seen.live) return next(seen)
+      if (end === undefined && seen.live) return next({ position, live: true })
       const live = seen.live || end === undefined
       return Effect.succeed([
         { ...read, live },
-        { position: end ?? seen.position, live }
+        { position: end ?? position, live }
       ] as const)
     })
   }

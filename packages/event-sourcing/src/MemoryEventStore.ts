@@ -1,7 +1,8 @@
 /** An event store in memory, for tests, simulations and experiments. Its content is lost with the process. */
 import { Effect, Exit, Layer, Stream } from "effect"
 import * as Store from "./EventStore.ts"
-import { follow, Head } from "./Head.ts"
+import { selects } from "./Following.ts"
+import { follow, Head, type Skip } from "./Head.ts"
 import { placeOf, positionOf } from "./LogPlace.ts"
 import * as Paging from "./Paging.ts"
 import type { StreamName } from "./StreamName.ts"
@@ -57,12 +58,17 @@ export const make = Effect.sync(() => {
   /** Places count from 1 without gaps, so the events after a place begin at that index of the array. */
   const page = (after: Store.Position) => Effect.sync(() => log.slice(placeOf(after), placeOf(after) + PAGE))
 
+  const skipBy = ({ skip, ...selection }: Store.Subscription): Skip | undefined => {
+    const matches = selects(selection)
+    return skip && ((after) => (log.slice(placeOf(after)).some(matches) || !skip(after, head.position) ? undefined : head.position))
+  }
+
   return Store.EventStore.of({
     append,
     readStream,
     lastRevision: Object.assign((stream: StreamName) => Effect.sync(() => lastRevision(stream)), { now: lastRevision }),
     readAll: (after) => Paging.ofLog(after, (seen) => Effect.map(page(seen), (events) => ({ events, isLast: events.length < PAGE }))),
-    subscribe: (after) => follow(after, head, page),
+    subscribe: (after, subscription = {}) => follow(after, head, page, skipBy(subscription)),
     head: Effect.sync(() => head.position),
     loadSnapshot: (name) => Effect.sync(() => snapshots.get(name)),
     saveSnapshot: (name, snapshot) =>

@@ -8,28 +8,13 @@ import type { Decider } from "./Decider.ts"
 import type { Tagged } from "./EventCodec.ts"
 import * as EventHandlers from "./EventHandlers.ts"
 import { EventStore, type Position, type StoreUnavailable } from "./EventStore.ts"
+import type { Definition, Folded, ProjectionStopped } from "./Fold.ts"
 import type { Selection } from "./Following.ts"
-import {
-  type Definition,
-  type Folded,
-  type Options,
-  type ProjectionBehind,
-  type ProjectionStopped,
-  Projector,
-  type ReadOptions,
-  type Status
-} from "./Projector.ts"
+import { type Options, type ProjectionBehind, Projector, type ReadOptions, type Status } from "./Projector.ts"
 import type { StateStore, StateUnavailable } from "./StateStore.ts"
 
-export {
-  type Definition,
-  type Folded,
-  type Options,
-  ProjectionBehind,
-  ProjectionStopped,
-  type ReadOptions,
-  type Status
-} from "./Projector.ts"
+export { type Definition, type Folded, ProjectionStopped } from "./Fold.ts"
+export { type Options, ProjectionBehind, type ReadOptions, type Status } from "./Projector.ts"
 
 /**
  * Typed handlers of a decider's events: each folds its event into the state. Events without a handler do not change the state. Spread the
@@ -54,6 +39,11 @@ export interface Projection<State> {
   readonly keep: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
   /** Waits without a limit until an event after `position` is folded. A sleeping projection must be kept meanwhile. */
   readonly past: (position: Position) => Effect.Effect<void, ProjectionStopped>
+  /**
+   * Waits without a limit until the condition holds. It looks at each change of the state or the position, so the condition should be cheap;
+   * it must not throw. A sleeping projection must be kept meanwhile.
+   */
+  readonly until: (condition: (folded: Folded<State>) => boolean) => Effect.Effect<void, ProjectionStopped>
   /**
    * Folds the log from the start while the live state still answers, and replaces the live state once the new one has caught up. It also
    * restarts a stopped projection. If it fails, nothing changes.
@@ -84,7 +74,8 @@ export const make = <State>(
       read: (options) => projector.read(options),
       keep: (effect) => projector.need.keep(effect),
       caughtUp: (options) => Effect.flatMap(events.head, (head) => projector.read({ ...options, atLeast: head })),
-      past: (position) => projector.past(position),
+      past: (position) => projector.until((folded) => folded.position > position),
+      until: (condition) => projector.until(condition),
       rebuild: rebuilding.withPermit(projector.need.keep(projector.rebuild(events))),
       store,
       status: Effect.sync(() => projector.status)

@@ -4,24 +4,12 @@
  */
 import { type Duration, Effect, Option, Schema, Stream, type Types } from "effect"
 import { Conditions } from "./Conditions.ts"
-import { type Batch, EventStore, endOf, type Position, type RecordedEvent, type StoreUnavailable, start } from "./EventStore.ts"
-import { follow, type Report, type Retrying, retryForever, type Selection, selects } from "./Following.ts"
+import { type Batch, EventStore, endOf, type Position, type StoreUnavailable, start } from "./EventStore.ts"
+import { type Definition, type Folded, folder, ProjectionStopped } from "./Fold.ts"
+import { follow, type Report, type Retrying, retryForever } from "./Following.ts"
 import { Need } from "./Need.ts"
 import type { StateUnavailable } from "./StateStore.ts"
 import { load, save } from "./StoredProjection.ts"
-
-export interface Definition<State> extends Selection {
-  /** Names it in the state store. Never changes. */
-  readonly name: string
-  /** Raised whenever `evolve`, the selection or the schema changes. The log is then folded from the start. */
-  readonly version: number
-  /** The schema of the stored state, which is JSON. */
-  readonly state: Schema.Codec<State, unknown>
-  /** Makes a new state for each fold, so `evolve` may mutate it. */
-  readonly initial: () => State
-  /** Must not throw: if it does, the projection stops at that event. */
-  readonly evolve: (state: State, event: RecordedEvent) => State
-}
 
 export interface Options {
   /** The state is stored after this many events: 10,000 by default. During catch-up only `storeWithin` applies. */
@@ -36,12 +24,6 @@ export interface Options {
   readonly idleAfter?: Duration.Input
 }
 
-/** If `evolve` mutates the state, read what you need before the next `yield*`, and do not keep a reference. */
-export interface Folded<State> {
-  readonly state: State
-  readonly position: Position
-}
-
 /** The projection did not reach the requested position in time. */
 export class ProjectionBehind extends Schema.TaggedError<ProjectionBehind>()("ProjectionBehind", {
   projection: Schema.String,
@@ -50,19 +32,6 @@ export class ProjectionBehind extends Schema.TaggedError<ProjectionBehind>()("Pr
 }) {
   override get message(): string {
     return `The projection ${this.projection} is at ${this.position} and did not reach ${this.asked} in time`
-  }
-}
-
-/** The fold threw at this event. The fix is a release whose fold handles the event, with a new `version`. */
-export class ProjectionStopped extends Schema.TaggedError<ProjectionStopped>()("ProjectionStopped", {
-  projection: Schema.String,
-  position: Schema.String,
-  stream: Schema.String,
-  revision: Schema.Int,
-  reason: Schema.String
-}) {
-  override get message(): string {
-    return `The projection ${this.projection} stopped at ${this.position}, event ${this.revision} of ${this.stream}: ${this.reason}`
   }
 }
 
@@ -83,29 +52,6 @@ export interface ReadOptions {
   readonly atLeast?: Position
   /** How long to wait for the position: 5 seconds by default. */
   readonly within?: Duration.Input
-}
-
-/** Folds batches of events by one definition. */
-const folder = <State>(definition: Definition<State>) => {
-  const { evolve, name } = definition
-  const concerns = selects(definition)
-  return ({ state, position }: Folded<State>, batch: Batch): Folded<State> | ProjectionStopped => {
-    let isNew = false
-    for (const event of batch.events) {
-      // A rebuilt state may be ahead of its subscription. All that follows a new event is new
-      isNew ||= event.position > position
-      if (!isNew) continue
-      try {
-        if (concerns(event)) state = evolve(state, event)
-      } catch (cause) {
-        const { stream, revision } = event
-        return new ProjectionStopped({ projection: name, position: event.position, stream, revision, reason: String(cause) })
-      }
-      position = event.position
-    }
-    const end = endOf(batch)
-    return { state, position: end !== undefined && end > position ? end : position }
-  }
 }
 
 export class Projector<State> {
@@ -169,9 +115,9 @@ export class Projector<State> {
     return this.#loaded && (this.#reached || this.#idleAfter === undefined)
   }
 
-  past(position: Position): Effect.Effect<void, ProjectionStopped> {
-    const isPast = () => this.#status.stopped !== undefined || this.#live.position > position
-    return Effect.asVoid(Effect.andThen(this.#conditions.until(isPast), this.#answer))
+  until(condition: (folded: Folded<State>) => boolean): Effect.Effect<void, ProjectionStopped> {
+    const isOver = () => this.#status.stopped !== undefined || condition(this.#live)
+    return Effect.asVoid(Effect.andThen(this.#conditions.until(isOver), this.#answer))
   }
 
   readonly #answer = Effect.suspend(() => {
@@ -214,7 +160,7 @@ export class Projector<State> {
       () => this.#live.position,
       (batch) => this.#take(batch),
       report,
-      this.#definition
+      { ...this.#definition, skip: (after, position) => this.#skip(after, position) }
     )
     // A stopped projection waits for a rebuild
     const following = Effect.andThen(
@@ -258,6 +204,16 @@ export class Projector<State> {
       this.#conditions.check()
       return Effect.void
     })
+  }
+
+  /** Moves past events that it does not select. */
+  #skip(after: Position, position: Position): boolean {
+    const { position: reached, state } = this.#live
+    if (!this.#loaded || this.#status.stopped !== undefined || after > reached) return false
+    if (position > reached) this.#live = { state, position }
+    this.#ahead++
+    this.#conditions.check()
+    return true
   }
 
   // rebuilding it

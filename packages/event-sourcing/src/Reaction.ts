@@ -135,6 +135,14 @@ class Reactor<E, R> {
         skipped = 0
         return this.#save(write)
       }
+      /** Moves past events that it does not select. A checkpoint is written only after a batch. */
+      const skip = (after: Position, position: Position): boolean => {
+        if (after !== at || skipped + 1 >= SKIPPED) return false
+        at = position
+        this.status.position = at
+        skipped++
+        return true
+      }
       const take = (batch: Batch) =>
         Effect.gen({ self: this }, function* () {
           for (const event of batch.events) {
@@ -157,7 +165,7 @@ class Reactor<E, R> {
         Effect.exit
       )
       return yield* Effect.ensuring(
-        follow(() => at, take, this.#report, this.#definition),
+        follow(() => at, take, this.#report, { ...this.#definition, skip }),
         saveOnLeaving
       )
     }).pipe(

@@ -24,4 +24,10 @@ export const isStreamName = (text: string): text is StreamName => {
 
 export const category = (name: StreamName): string => name.slice(0, name.indexOf("-"))
 
+/** Whether a stream is of the category. Unlike {@link category}, it makes no text for each stream. */
+export const isOf = (category: string): ((name: StreamName) => boolean) => {
+  const prefix = `${category}-`
+  return (name) => name.startsWith(prefix)
+}
+
 export const id = (name: StreamName): string => name.slice(name.indexOf("-") + 1)

@@ -130,7 +130,7 @@ class Projector {
         () => this.#position,
         (batch) => this.#take(batch),
         report,
-        this.#definition
+        { ...this.#definition, skip: (after, position) => this.#skip(after, position) }
       )
     )
     const untilStopped = Effect.catchTag(following, "TextProjectionStopped", (stopped) => Effect.sync(() => this.#stop(stopped)))
@@ -160,6 +160,15 @@ class Projector {
     this.#stored = stored
     this.#unstored = 0
     if (stored > this.#position) this.#position = stored
+  }
+
+  /** Moves past events that it does not select. Whole batches are needed from time to time, because only they have the position stored. */
+  #skip(after: Position, position: Position): boolean {
+    if (after !== this.#position || this.#unstored + 1 >= STORE_EVERY) return false
+    this.#position = position
+    this.#unstored++
+    this.#conditions.check()
+    return true
   }
 
   #take(batch: Batch): Effect.Effect<void, TextProjectionStopped | TextIndexUnavailable> {

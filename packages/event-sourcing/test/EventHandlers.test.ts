@@ -51,6 +51,13 @@ describe("handlers of a category", () => {
     expect(dispatch(recorded("PaidEuros", { euros: 3, remark: "tip" }), 1)).toMatchObject({ amount: 300, note: "tip" })
   })
 
+  test("get an event that this process decided without parsing it, if their codec encoded it", () => {
+    const decided = { codec: till.codec, event: { _tag: "Paid", amount: 7 }, at: AT + 1 }
+    const other = { ...decided, codec: EventCodec.make(Event) }
+    expect(dispatch({ ...recorded("Paid", { amount: 5 }), decided }, 1)).toMatchObject({ amount: 7, at: AT + 1 })
+    expect(dispatch({ ...recorded("Paid", { amount: 5 }), decided: other }, 1)).toMatchObject({ amount: 5 })
+  })
+
   test("are not called for other categories, other tags, or what an upcast makes of them", () => {
     expect(dispatch(recorded("Paid", { amount: 5 }, "shop-1"), 1)).toBeUndefined()
     for (const type of ["Counted", "Closed", "Stolen", "toString"]) expect(dispatch(recorded(type), 1)).toBeUndefined()

@@ -240,6 +240,24 @@ describe("reading", () => {
       yield* Fiber.join(waiting)
     })
   )
+
+  testing(
+    "until waits until its condition holds, also across events that are not selected",
+    Effect.gen(function* () {
+      const projection = yield* Projection.make({ ...seenInPlace(), types: ["Added"] })
+      const looks: Array<number> = []
+      const isThere = ({ state }: Projection.Folded<Array<string>>) => looks.push(state.length) > 0 && state.length === 2
+      const waiting = yield* Effect.forkScoped(projection.until(isThere))
+      yield* write(a, "Added")
+      const { position } = yield* write(b, "Sold", 3)
+      yield* projection.past(yield* write(b, "Sold").pipe(Effect.as(position)))
+      expect(waiting.pollUnsafe()).toBeUndefined()
+      yield* write(a, "Added")
+      yield* Fiber.join(waiting)
+      expect(looks.at(-1)).toBe(2)
+      yield* projection.until(isThere)
+    })
+  )
 })
 
 describe("the stored state", () => {
@@ -492,6 +510,7 @@ describe("following", () => {
       expect((yield* projection.status).stopped).toBe(stopped)
       expect(yield* Effect.flip(projection.read())).toBe(stopped)
       expect(yield* Effect.flip(projection.past(start))).toBe(stopped)
+      expect(yield* Effect.flip(projection.until(() => false))).toBe(stopped)
       expect(yield* Effect.flip(projection.rebuild)).toEqual(stopped)
     })
   )

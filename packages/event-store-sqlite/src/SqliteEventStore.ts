@@ -1,5 +1,15 @@
 /** The embedded durable event store: one SQLite file in WAL mode, shared by the processes of one host. It syncs before it answers. */
-import { EventStore, follow, type Head, Paging, placeOf, positionOf, type StreamName, WatchedHead } from "@millrace/event-sourcing"
+import {
+  EventStore,
+  follow,
+  type Head,
+  Paging,
+  placeOf,
+  positionOf,
+  type Skip,
+  type StreamName,
+  WatchedHead
+} from "@millrace/event-sourcing"
 import { Effect, Exit, Layer, type Scope } from "effect"
 import type { Fault } from "./Fault.ts"
 import { open, patiently } from "./Patience.ts"
@@ -67,24 +77,32 @@ export const make = Effect.fnUntraced(function* (options: LogOptions) {
 })
 
 /**
- * Most followers are at the same position, right before the newest events. These events are kept in memory, so that they are not read for
- * each follower. A kept page may end before the end of the log, but it has no gap.
+ * Most followers are at the same position, right before the newest events. Events that this process has written, and the page that was read
+ * last, are in memory, so they are not read for each follower. A kept page may end before the end of the log, but it has no gap.
  */
 const subscriber = (log: SqliteLog, read: Read, head: Head): Service["subscribe"] => {
   let newest: { readonly after: EventStore.Position; readonly events: ReadonlyArray<EventStore.RecordedEvent> } | undefined
   // Suspended: a follower builds this effect before it waits for the events
   const pageAfter = (after: EventStore.Position): Effect.Effect<ReadonlyArray<EventStore.RecordedEvent>, EventStore.StoreUnavailable> =>
     Effect.suspend(() => {
+      const written = log.justWritten(placeOf(after))
+      if (written !== undefined) return Effect.succeed(written.events)
       if (newest?.after === after) return Effect.succeed(newest.events)
       return Effect.map(
-        read(() => log.justWritten(placeOf(after)) ?? log.readAll(placeOf(after))),
+        read(() => log.readAll(placeOf(after))),
         (events) => {
           if (events.length > 0) newest = { after, events }
           return events
         }
       )
     })
-  return (after) => follow(after, head, pageAfter)
+  const skipBy = ({ skip, ...selection }: EventStore.Subscription): Skip | undefined =>
+    skip &&
+    ((after) => {
+      const written = log.justWritten(placeOf(after))
+      return written === undefined || written.mayMatch(selection) || !skip(after, written.end) ? undefined : written.end
+    })
+  return (after, subscription = {}) => follow(after, head, pageAfter, skipBy(subscription))
 }
 
 export const layer = (options: LogOptions): Layer.Layer<EventStore.EventStore, EventStore.StoreUnavailable> =>

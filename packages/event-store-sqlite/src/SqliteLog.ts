@@ -8,6 +8,7 @@ import { Connection, type ConnectionOptions } from "./Connection.ts"
 import { Fault } from "./Fault.ts"
 import { PRAGMAS, SCHEMA } from "./LogTables.ts"
 import { type Row, StreamIndex } from "./StreamIndex.ts"
+import { WrittenEvents } from "./WrittenEvents.ts"
 
 /** The most events in a page: reading them takes about a third of a millisecond. */
 export const PAGE = 512
@@ -50,13 +51,6 @@ const statements = (db: Database.Database) => ({
 
 type Statements = ReturnType<typeof statements>
 
-interface Append {
-  readonly stream: StreamName.StreamName
-  /** The revision of its first event. */
-  readonly revision: EventStore.Revision
-  readonly events: ReadonlyArray<EventStore.EventData>
-}
-
 /** Counts the transactions of this process on all files and connections. */
 let transactions = 0
 
@@ -65,8 +59,8 @@ export class SqliteLog {
   readonly #sql: Statements
   readonly #index: StreamIndex
   #version = -1
-  /** The events of this connection's newest transaction, and the place before them. */
-  #written: { readonly after: Place; readonly appends: Array<Append> } = { after: 0, appends: [] }
+  /** The events of this connection's newest transaction. */
+  #written = new WrittenEvents(0)
   /** When this turn of the event loop last looked for writes of other connections, and the number of transactions then. */
   #looked: { readonly at: number; readonly transactions: number } | undefined
 
@@ -92,9 +86,9 @@ export class SqliteLog {
         transactions++
         this.#noticeOthers()
         this.#index.requireSound()
-        this.#written = { after: this.place, appends: [] }
+        this.#written = new WrittenEvents(this.place)
         body()
-        if (this.#written.appends.length > 0) this.#index.write()
+        if (!this.#written.isEmpty) this.#index.write()
       })
       isUndone = false
     } finally {
@@ -116,7 +110,7 @@ export class SqliteLog {
       return there ?? { actual: EventStore.expectedOf(actual) }
     }
     const number = known ?? this.#index.addStream(stream)
-    this.#written.appends.push({ stream, revision: actual + 1, events })
+    this.#written.add(stream, actual + 1, events)
     let revision = actual
     for (const { id, type, data, metadata } of events) {
       this.#sql.add.run(this.place + 1, number, ++revision, id, type, data, metadata)
@@ -163,15 +157,8 @@ export class SqliteLog {
   }
 
   /** The events that this connection wrote last, if they directly follow a place. Followers need not read them from the file. */
-  justWritten(after: Place): Array<EventStore.RecordedEvent> | undefined {
-    const { after: before, appends } = this.#written
-    if (after !== before || appends.length === 0) return undefined
-    let place = before
-    return appends.flatMap(({ stream, revision, events }) =>
-      events.map(({ id, type, data, metadata }, i) =>
-        recorded({ id, type, data, metadata, revision: revision + i, place: ++place }, stream)
-      )
-    )
+  justWritten(after: Place): WrittenEvents | undefined {
+    return after === this.#written.after && !this.#written.isEmpty ? this.#written : undefined
   }
 
   /** At most {@link PAGE} events; fewer only at the end of the log. */
@@ -205,7 +192,7 @@ export class SqliteLog {
 
   #forget(): void {
     this.#index.forget()
-    this.#written = { after: 0, appends: [] }
+    this.#written = new WrittenEvents(0)
     this.#version = -1
   }
 

@@ -10,9 +10,16 @@ export const make = (openJobs: OpenJobs) => {
     /** Wakes waiters. Never ends. */
     watch: Effect.gen(function* () {
       for (;;) {
-        const { position, state } = yield* openJobs.read()
-        for (const { ended, jobId } of waiters) if (state.get(jobId) === undefined) Deferred.doneUnsafe(ended, Effect.void)
-        yield* openJobs.past(position)
+        yield* openJobs.until(({ state }) => {
+          for (const { jobId } of waiters) if (state.get(jobId) === undefined) return true
+          return false
+        })
+        const { state } = yield* openJobs.read()
+        for (const waiter of waiters)
+          if (state.get(waiter.jobId) === undefined) {
+            waiters.delete(waiter)
+            Deferred.doneUnsafe(waiter.ended, Effect.void)
+          }
       }
     }),
     /** Waits at most `within` until the job has ended. `read`: reads the job. */

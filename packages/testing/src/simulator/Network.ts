@@ -43,7 +43,9 @@ export const events = (connection: Connection, store: Events): Events => {
     readStream: (stream, options) => Stream.unwrap(Effect.as(arrives, store.readStream(stream, options))),
     lastRevision: (stream) => remote(connection, store.lastRevision(stream)),
     readAll: (after) => Stream.unwrap(Effect.as(arrives, store.readAll(after))),
-    subscribe: (...of) => Stream.mapEffect(store.subscribe(...of), (batch) => Effect.as(arrives, batch)),
+    // What a subscriber skips would not arrive over the network, so it gets every batch
+    subscribe: (after, { skip: _, ...selection } = {}) =>
+      Stream.mapEffect(store.subscribe(after, selection), (batch) => Effect.as(arrives, batch)),
     head: remote(connection, store.head),
     loadSnapshot: (name) => remote(connection, store.loadSnapshot(name)),
     saveSnapshot: (name, snapshot) => remote(connection, store.saveSnapshot(name, snapshot))

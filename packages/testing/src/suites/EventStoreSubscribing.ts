@@ -93,6 +93,47 @@ export const subscribing: StoreContract = {
     assert.deepEqual(ids(selected), ids([...first, ...second].filter(({ type }) => type === first[0].type)))
   },
 
+  *"leaves out a batch only if it holds no selected event, and the subscriber agrees"(store) {
+    const stream = yield* freshStream
+    const before = yield* store.head
+    const events = yield* freshEvents(60)
+    const typed = change(events, (all) => all.map((event, i) => ({ ...event, type: i % 7 < 5 ? "Other" : "Wanted" })))
+    const selected: Array<string> = []
+    let reached = before
+    let live = false
+    let asked = 0
+    const skip = (after: EventStore.Position, position: EventStore.Position) => {
+      assert(live, "the end of the log was not reached yet")
+      assert.equal(after, reached)
+      assert(position > after)
+      if (++asked % 3 === 0) return false
+      reached = position
+      return true
+    }
+    yield* Effect.forkScoped(
+      store.subscribe(before, { types: ["Wanted"], categories: [StreamName.category(stream)], skip }).pipe(
+        Stream.runForEach((batch) =>
+          Effect.sync(() => {
+            for (const { id, position, type } of batch.events) {
+              assert(position > reached)
+              if (type === "Wanted") selected.push(id)
+            }
+            reached = EventStore.endOf(batch) ?? reached
+            live = batch.live
+          })
+        )
+      )
+    )
+    let end = before
+    for (let i = 0; i < typed.length; i += 2) {
+      end = (yield* store.append(stream, lastOf(i), slice(typed, i, i + 2))).position
+      if (i % 3 === 0) yield* Effect.sleep(1)
+    }
+    const reaches: Effect.Effect<void> = Effect.suspend(() => (reached >= end ? Effect.void : Effect.andThen(Effect.sleep(5), reaches)))
+    yield* failsafe("the end", reaches)
+    assert.deepEqual(selected, ids(typed.filter(({ type }) => type === "Wanted")))
+  },
+
   *"is live at once at the end of the log"(store) {
     const stream = yield* freshStream
     const watched = yield* watch(store, yield* store.head, [stream], 1)

@@ -1,0 +1,79 @@
+/** The events of one transaction, still in memory. Followers right before them need not read them from the file. */
+import { type EventStore, type Place, positionOf, StreamName } from "@millrace/event-sourcing"
+
+interface Append {
+  readonly stream: StreamName.StreamName
+  /** The revision of its first event. */
+  readonly revision: EventStore.Revision
+  readonly events: ReadonlyArray<EventStore.EventData>
+}
+
+export class WrittenEvents {
+  /** The place before the first event. */
+  readonly after: Place
+  readonly #appends: Array<Append> = []
+  #count = 0
+  #events: ReadonlyArray<EventStore.RecordedEvent> | undefined
+  #kinds: Kinds | undefined
+
+  constructor(after: Place) {
+    this.after = after
+  }
+
+  get isEmpty(): boolean {
+    return this.#count === 0
+  }
+
+  /** Adds events at the places after the last one. Only before the first read. */
+  add(stream: StreamName.StreamName, revision: EventStore.Revision, events: ReadonlyArray<EventStore.EventData>): void {
+    this.#appends.push({ stream, revision, events })
+    this.#count += events.length
+  }
+
+  /** The position of the last event. */
+  get end(): EventStore.Position {
+    return positionOf(this.after + this.#count)
+  }
+
+  /** The events as the file has them. Made once, for all followers. */
+  get events(): ReadonlyArray<EventStore.RecordedEvent> {
+    this.#events ??= recorded(this.after, this.#appends)
+    return this.#events
+  }
+
+  /** False only if no event matches the selection. */
+  mayMatch({ categories, types }: EventStore.Selection): boolean {
+    this.#kinds ??= kindsOf(this.#appends)
+    return meets(this.#kinds.types, types) && meets(this.#kinds.categories, categories)
+  }
+}
+
+const recorded = (after: Place, appends: ReadonlyArray<Append>): ReadonlyArray<EventStore.RecordedEvent> => {
+  const all: Array<EventStore.RecordedEvent> = []
+  let place = after
+  for (const { events, revision, stream } of appends)
+    for (const [i, { id, type, data, metadata, decided }] of events.entries()) {
+      const event = { id, type, data, metadata, stream, revision: revision + i, position: positionOf(++place) }
+      all.push(decided === undefined ? event : { ...event, decided })
+    }
+  return all
+}
+
+/** The types and the categories that occur: few, however many the events. */
+interface Kinds {
+  readonly types: ReadonlySet<string>
+  readonly categories: ReadonlySet<string>
+}
+
+const kindsOf = (appends: ReadonlyArray<Append>): Kinds => {
+  const types = new Set<string>()
+  const categories = new Set<string>()
+  for (const { events, stream } of appends) {
+    categories.add(StreamName.category(stream))
+    for (const { type } of events) types.add(type)
+  }
+  return { types, categories }
+}
+
+const meets = (there: ReadonlySet<string>, wanted: ReadonlyArray<string> | undefined): boolean =>
+  wanted === undefined || wanted.some((one) => there.has(one))
