@@ -37,7 +37,7 @@ type SettleError =
 /** The command that charges the units done of a reservation. */
 export const settleOf = (reservationId: string, { data, quantity }: Done): Decisions.Settle => ({
   reservationId,
-  ...(quantity === undefined ? {} : { quantity }),
+  ...(quantity !== undefined && { quantity }),
   replyHash: hash("sha256", data, "base64url")
 })
 
@@ -130,6 +130,6 @@ const chargedBy = ({ events, state }: Committed, reservationId: string): Credits
 export const answered = ({ requestId }: Pick<Call, "requestId">, { quantity: _, ...done }: Delivered, cost?: Billed): Reply => ({
   requestId,
   ...done,
-  ...(cost === undefined ? {} : { billed: cost }),
+  ...(cost !== undefined && { billed: cost }),
   replayed: false
 })
