@@ -8,11 +8,12 @@ import { get as lookUp } from "./Get.ts"
 export interface Generations<V> {
   readonly newer: HashMap.HashMap<string, V>
   readonly older: HashMap.HashMap<string, V>
-  /** The greatest key of each generation, "" for none. A new ULID is greater than all before it, so it need not be looked up. */
+  /** The greatest key of each generation, "" for none. The id of a new call is greater, and is not looked up: most lookups are of such. */
   readonly lastNewer: string
   readonly lastOlder: string
 }
 
+/** Generations with these entries. */
 export const of = <V>({ newer, older }: Pick<Generations<V>, "newer" | "older">): Generations<V> => ({
   newer,
   older,

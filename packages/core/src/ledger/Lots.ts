@@ -106,7 +106,7 @@ export const allocate = (lots: ReadonlyArray<Lot>, amount: Credits.Credits, now:
   return missing === 0 ? parts : undefined
 }
 
-/** Splits parts, in their order, into the first `amount` and the rest. */
+/** Splits parts, in their order, into the first `amount` and the rest. No part is zero. */
 export const split = (parts: LotParts, amount: Credits.Credits): readonly [first: LotParts, rest: LotParts] => {
   if (amount === total(parts)) return [parts, []]
   const first: Array<LotPart> = []
