@@ -41,8 +41,9 @@ export const make = <Event extends Tagged>(events: Schema.Codec<Event, Tagged>, 
   const upcastTypes = new Set(Object.keys(upcasts))
   return {
     encode: (event) => {
-      const { _tag, ...data } = encodeSchema(event)
-      return { type: _tag, data: JSON.stringify(data) }
+      const encoded = encodeSchema(event)
+      // JSON leaves out what is undefined
+      return { type: encoded._tag, data: JSON.stringify({ ...encoded, _tag: undefined }) }
     },
     decode: (type, data) => {
       try {

@@ -45,6 +45,12 @@ test("ids differ even if time stands still or goes back", () => {
   )
 })
 
+test("ids of one instant sort in the order they were made, however many", () => {
+  const next = uuidv7()
+  const ids = Array.from({ length: 10_000 }, () => next(1_000))
+  expect(ids).toEqual([...new Set(ids)].sort())
+})
+
 test("two processes never make the same id, and a seed repeats its ids", () => {
   const ids = (next: EventIds) => Array.from({ length: 1_000 }, () => next(1_000))
   expect(new Set([...ids(uuidv7()), ...ids(uuidv7())]).size).toBe(2_000)

@@ -126,7 +126,7 @@ const apply = (account: Account, event: AccountEvent, at: Timestamp): Account =>
       return { ...account, lowBalance: LowBalance.evolve(account.lowBalance, event, account.purse.lots) }
     default: {
       const ended = "reservationId" in event ? hold(account, event.reservationId) : undefined
-      const purse = Purse.evolve(account.purse, event, at)
+      const purse = Purse.evolve(account.purse, event, ended, at)
       const { told } = account.lowBalance
       const lowBalance = told ? LowBalance.evolve(account.lowBalance, event, purse.lots) : account.lowBalance
       const memory = Memory.evolve(account.memory, event, ended, at)

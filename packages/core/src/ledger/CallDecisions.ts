@@ -61,12 +61,12 @@ export interface Settle {
 /** Charges the units done at the price of the hold, and releases the rest; or uses a slot of the trial. Settling again decides nothing. */
 export const settle = ({ reservationId, quantity, replyHash }: Settle) =>
   deciding((transaction, account) => {
-    const known = hold(account, reservationId)
     if (isSlot(account, reservationId)) return useSlot(transaction, reservationId, replyHash)
+    const open = hold(transaction.account, reservationId)
+    const known = open ?? hold(account, reservationId)
     if (known === undefined) return alreadyEnded(account, reservationId, "succeeded")
     const excess = excessOf(reservationId, known, quantity)
     if (excess !== undefined) return excess
-    const open = hold(transaction.account, reservationId)
     if (open === undefined) return new Refusals.HoldExpired({ reservationId })
     transaction.capture(reservationId, open, replyHash, quantity)
     return undefined
@@ -219,14 +219,13 @@ const reservation = (
   priceVersion: call.priceVersion,
   amount,
   lots,
-  ...(call.lifetime === undefined ? {} : { expiresAt: now + call.lifetime }),
-  ...(call.recoverable === true ? { recoverable: true as const } : {}),
-  ...(call.job === undefined ? {} : { jobId: call.job.jobId, acceptBy: now + call.job.acceptWithin }),
-  ...(call.adjustmentLifetime === undefined || call.adjustmentLifetime === ADJUSTMENT_LIFETIME
-    ? {}
-    : { adjustmentLifetime: call.adjustmentLifetime }),
-  ...(call.key === undefined ? {} : { keyHash: call.key.hash, fingerprint: call.key.fingerprint }),
-  ...(lateOf === undefined ? {} : { lateOf })
+  ...(call.lifetime !== undefined && { expiresAt: now + call.lifetime }),
+  ...(call.recoverable === true && { recoverable: true as const }),
+  ...(call.job !== undefined && { jobId: call.job.jobId, acceptBy: now + call.job.acceptWithin }),
+  ...(call.adjustmentLifetime !== undefined &&
+    call.adjustmentLifetime !== ADJUSTMENT_LIFETIME && { adjustmentLifetime: call.adjustmentLifetime }),
+  ...(call.key !== undefined && { keyHash: call.key.hash, fingerprint: call.key.fingerprint }),
+  ...(lateOf !== undefined && { lateOf })
 })
 
 /** Refuses a number of units done that is not whole, or is more than held. */

@@ -106,8 +106,9 @@ export const allocate = (lots: ReadonlyArray<Lot>, amount: Credits.Credits, now:
   return missing === 0 ? parts : undefined
 }
 
-/** Splits parts, in their order, into the first `amount` and the rest. */
+/** Splits parts, in their order, into the first `amount` and the rest. No part is zero. */
 export const split = (parts: LotParts, amount: Credits.Credits): readonly [first: LotParts, rest: LotParts] => {
+  if (amount === total(parts)) return [parts, []]
   const first: Array<LotPart> = []
   const rest: Array<LotPart> = []
   let missing: number = amount
@@ -120,7 +121,11 @@ export const split = (parts: LotParts, amount: Credits.Credits): readonly [first
   return [first, rest]
 }
 
-export const total = (parts: LotParts): Credits.Credits => Credits.sum(parts.map((part) => part.amount))
+export const total = (parts: LotParts): Credits.Credits => {
+  let total = 0
+  for (const part of parts) total += part.amount
+  return Credits.of(total)
+}
 
 export const amountOf = (parts: LotParts, lotId: string): Credits.Credits => {
   for (const part of parts) if (part.lotId === lotId) return part.amount
@@ -139,23 +144,18 @@ export const adjust = (
   lotId: string,
   change: { readonly left?: number; readonly held?: number; readonly claimed?: number }
 ): ReadonlyArray<Lot> => {
-  const next: Array<Lot> = []
-  let known = false
-  for (const lot of lots) {
-    if (lot.lotId !== lotId) {
-      next.push(lot)
-      continue
-    }
-    known = true
-    const after = {
-      ...lot,
-      left: Credits.of(lot.left + (change.left ?? 0)),
-      held: Credits.of(lot.held + (change.held ?? 0)),
-      claimed: Credits.of(lot.claimed + (change.claimed ?? 0))
-    }
-    if (after.claimed > after.held) throw new Error(`Lot ${lotId}: more claimed than held`)
-    if (after.left + after.held > 0) next.push(after)
+  const index = lots.findIndex((lot) => lot.lotId === lotId)
+  const lot = lots[index]
+  if (lot === undefined) {
+    if (change.left || change.held || change.claimed) throw new Error(`Lot ${lotId} is not known`)
+    return lots
   }
-  if (!known && (change.left || change.held || change.claimed)) throw new Error(`Lot ${lotId} is not known`)
-  return next
+  const after = {
+    ...lot,
+    left: Credits.of(lot.left + (change.left ?? 0)),
+    held: Credits.of(lot.held + (change.held ?? 0)),
+    claimed: Credits.of(lot.claimed + (change.claimed ?? 0))
+  }
+  if (after.claimed > after.held) throw new Error(`Lot ${lotId}: more claimed than held`)
+  return after.left + after.held > 0 ? lots.with(index, after) : lots.toSpliced(index, 1)
 }

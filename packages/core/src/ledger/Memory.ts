@@ -191,8 +191,9 @@ export const save = ({ outcomes, openKeys, recorded, successes }: Memory): Saved
 }
 
 /** The memory that a snapshot holds. */
-export const restore = ({ successes, ...saved }: Saved): Memory => ({
+export const restore = ({ outcomes, successes, ...saved }: Saved): Memory => ({
   ...saved,
-  successes: { newer: HashMap.fromIterable(successes), older: HashMap.empty() },
+  outcomes: Generations.of(outcomes),
+  successes: Generations.of({ newer: HashMap.fromIterable(successes), older: HashMap.empty() }),
   generation: { since: successes[0]?.[1].at ?? 0, recorded: saved.forgotten }
 })

@@ -64,16 +64,17 @@ export const nextLotExpiry = ({ lots }: Purse): Timestamp | undefined => {
 
 // evolve
 
-export const evolve = (purse: Purse, event: AccountEvent, at: Timestamp): Purse => {
+/** The purse after an event. `hold` is the open hold of the event's reservation. */
+export const evolve = (purse: Purse, event: AccountEvent, hold: Hold | undefined, at: Timestamp): Purse => {
   switch (event._tag) {
     case "CreditsGranted":
       return granted(purse, event, at)
     case "CreditReserved":
       return reserved(purse, event, at)
     case "OperationSucceeded":
-      return endHold(purse, event, event.lots)
+      return endHold(purse, event, hold, event.lots)
     case "Refunded":
-      return event.stage === "reserved" ? endHold(purse, event, []) : refunded(purse, event)
+      return event.stage === "reserved" ? endHold(purse, event, hold, []) : refunded(purse, event)
     case "LotExpired":
       return { ...purse, lots: Lots.adjust(purse.lots, event.lotId, { left: -event.amount }) }
     case "LotExpiryAnnounced":
@@ -117,10 +118,13 @@ const endHold = (
     claimed = [],
     owed = []
   }: { readonly reservationId: string; readonly claimed?: Lots.LotParts; readonly owed?: Lots.LotParts },
+  hold: Hold | undefined,
   charged: Lots.LotParts
 ): Purse => {
+  // Decisions end only open holds, so a log without the hold was not written by this code
+  if (hold === undefined) throw new Error(`Reservation ${reservationId} is not open`)
   let lots = purse.lots
-  for (const { lotId, amount } of holdOf(purse, reservationId).lots) {
+  for (const { lotId, amount } of hold.lots) {
     const taken = Lots.amountOf(claimed, lotId)
     const back = amount - Lots.amountOf(charged, lotId) - taken
     lots = Lots.adjust(lots, lotId, { held: -amount, left: back, claimed: -taken - Lots.amountOf(owed, lotId) })
@@ -190,11 +194,4 @@ const owe = (debts: Lots.LotParts, more: Lots.LotParts): Lots.LotParts => {
     else if (amount > 0) sum = [...sum, { lotId, amount }]
   }
   return sum
-}
-
-/** The hold that an event ends. Decisions end only open holds, so a log without the hold was not written by this code. */
-const holdOf = (purse: Purse, reservationId: string): Hold => {
-  const hold = get(purse.holds, reservationId)
-  if (hold === undefined) throw new Error(`Reservation ${reservationId} is not open`)
-  return hold
 }

@@ -148,8 +148,8 @@ export class Transaction {
       quantity,
       lots,
       replyHash,
-      ...(claimed.length === 0 ? {} : { claimed }),
-      ...(owed.length === 0 ? {} : { owed })
+      ...(claimed.length > 0 && { claimed }),
+      ...(owed.length > 0 && { owed })
     })
     // Units that were not done count as our failure
     this.expireReturned(Lots.without(rest, claimed), bare(reservationId), hold.adjustmentLifetime ?? ADJUSTMENT_LIFETIME, this.now)

@@ -178,7 +178,7 @@ export const billed = (
   charged: Credits.Credits
 ): Billed => {
   const trial = ledger.trialOf(account)
-  return { charged, balance: available(account), ...(trial === undefined ? {} : { trialRemaining: trial.remaining }) }
+  return { charged, balance: available(account), ...(trial !== undefined && { trialRemaining: trial.remaining }) }
 }
 
 /** The credits that can be spent. Excludes lots that are due to expire, even if their expiry is not written yet. */

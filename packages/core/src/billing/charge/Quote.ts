@@ -22,46 +22,32 @@ export const quote = <E extends OperationError, R>(
   context: Context.Context<never>
 ): Effect.Effect<Call<E, R>, E | ChargeError, R> =>
   Effect.flatMapEager(check(services, operation, input, caller), () =>
-    Effect.mapEager(priceOf(services, operation, input, caller), (price) =>
-      callOf(operation, input, caller, key, caller.reservationId ?? newReservationIdIn(context), price)
+    Effect.flatMapEager(quantityOf(operation, input), (quantity) =>
+      Effect.flatMapEager(priceOf(services, operation), ({ unitPrice, version: priceVersion }) => {
+        const { accountId, credential, maxCost, requestId, wait } = caller
+        const cost = Credits.of(quantity * unitPrice)
+        if (maxCost !== undefined && cost > maxCost) return Effect.fail(new CostExceedsLimit({ cost, limit: maxCost }))
+        const reservationId = caller.reservationId ?? newReservationIdIn(context)
+        return Effect.succeed({
+          operation,
+          input,
+          accountId,
+          requestId,
+          key,
+          reservationId,
+          quantity,
+          priceVersion,
+          unitPrice,
+          cost,
+          ...(credential !== undefined && { credential }),
+          ...(wait !== undefined && { wait })
+        })
+      })
     )
   )
 
-interface Priced {
-  readonly quantity: number
-  readonly priceVersion: number
-  readonly unitPrice: Credits.Credits
-  readonly cost: Credits.Credits
-}
-
-/** The price in force, unless it is more than the caller allows. */
-const priceOf = (
-  { prices }: Pick<Services, "prices">,
-  operation: Any,
-  input: unknown,
-  { maxCost }: Caller
-): Effect.Effect<Priced, ChargeError> =>
-  Effect.flatMapEager(quantityOf(operation, input), (quantity) =>
-    Effect.flatMapEager(prices.quoteNow(operation.key) ?? prices.quote(operation.key), ({ unitPrice, version }) => {
-      const cost = Credits.of(quantity * unitPrice)
-      return maxCost !== undefined && cost > maxCost
-        ? Effect.fail(new CostExceedsLimit({ cost, limit: maxCost }))
-        : Effect.succeed({ quantity, priceVersion: version, unitPrice, cost })
-    })
-  )
-
-const callOf = <E extends OperationError, R>(
-  operation: Any<E, R>,
-  input: unknown,
-  { accountId, credential, requestId, wait }: Caller,
-  key: Key | undefined,
-  reservationId: string,
-  { cost, priceVersion, quantity, unitPrice }: Priced
-): Call<E, R> => {
-  const call = { operation, input, accountId, requestId, key, reservationId, quantity, priceVersion, unitPrice, cost }
-  if (credential === undefined && wait === undefined) return call
-  return { ...call, ...(credential === undefined ? {} : { credential }), ...(wait === undefined ? {} : { wait }) }
-}
+/** The price in force, at once if the prices in memory are the newest. */
+const priceOf = ({ prices }: Pick<Services, "prices">, { key }: Any) => prices.quoteNow(key) ?? prices.quote(key)
 
 /** Runs the operation's own check; for a job, also checks that the queue has room. */
 const check = <E extends OperationError, R>(

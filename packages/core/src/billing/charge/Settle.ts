@@ -37,7 +37,7 @@ type SettleError =
 /** The command that charges the units done of a reservation. */
 export const settleOf = (reservationId: string, { data, quantity }: Done): Decisions.Settle => ({
   reservationId,
-  ...(quantity === undefined ? {} : { quantity }),
+  ...(quantity !== undefined && { quantity }),
   replyHash: hash("sha256", data, "base64url")
 })
 
@@ -116,16 +116,20 @@ const chargeLate = Effect.fnUntraced(
 )
 
 /** The reply of a call that was settled. */
-export const replyOf = ({ ledger }: Pick<Needs, "ledger">, call: Call, done: Delivered, committed: Committed): Reply => {
-  const end = outcome(committed.state, call.reservationId)
-  const charged = end?._tag === "succeeded" ? end.charged : Credits.zero
-  return answered(call, done, billed(ledger, committed, charged))
+export const replyOf = ({ ledger }: Pick<Needs, "ledger">, call: Call, done: Delivered, committed: Committed): Reply =>
+  answered(call, done, billed(ledger, committed, chargedBy(committed, call.reservationId)))
+
+/** What the call was charged: by this command, or before it. A call on trial is charged nothing. */
+const chargedBy = ({ events, state }: Committed, reservationId: string): Credits.Credits => {
+  for (const event of events) if (event._tag === "OperationSucceeded" && event.reservationId === reservationId) return event.charged
+  const end = outcome(state, reservationId)
+  return end?._tag === "succeeded" ? end.charged : Credits.zero
 }
 
 /** The reply of a call that did its work, with its charge. */
 export const answered = ({ requestId }: Pick<Call, "requestId">, { quantity: _, ...done }: Delivered, cost?: Billed): Reply => ({
   requestId,
   ...done,
-  ...(cost === undefined ? {} : { billed: cost }),
+  ...(cost !== undefined && { billed: cost }),
   replayed: false
 })
