@@ -1,10 +1,13 @@
-/** Heap for each live account: opened with one lot, then with open holds, then with settled ones. Run with `--expose-gc`. */
+/** Heap for each live account: opened with one lot, then with an open hold, then with the settled one, then with more lots. Run with `--expose-gc`. */
 import { Credits, Decisions, Ledger, newLotId, newReservationId } from "@millrace/core"
 import { Effect } from "effect"
 import { host, openAccounts } from "./host.ts"
 import { withFolder } from "./measure.ts"
 
-const ACCOUNTS = 20_000
+/** As many events are in the store's index of its newest events. Each step writes a multiple of that, so the index is as full after as before. */
+const ACCOUNTS = 16_384
+/** Accounts opened before the first figure. They fill what a process has once, such as its newest events and its compiled code. */
+const EARLIER = 4_096
 
 const heap = () => {
   for (let i = 0; i < 3; i++) globalThis.gc?.()
@@ -16,6 +19,7 @@ export const run = () =>
     Effect.gen(function* () {
       const ledger = yield* Ledger
       const rows: Array<{ readonly step: string; readonly "bytes more for each account": number }> = []
+      yield* openAccounts(EARLIER)
       let before = heap()
       const note = (step: string) =>
         Effect.sync(() => {
