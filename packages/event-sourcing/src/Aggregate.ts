@@ -88,6 +88,9 @@ const DRAIN = "10 seconds"
 
 const readOnly = () => Result.succeed([])
 
+/** A copy with memory of its own. A text that was cut out of another keeps that one in memory, and a joined text keeps its parts. */
+const copyOf = (text: string): string => Buffer.from(text).toString()
+
 /** The streams in memory: those used in this period, and those last used in the period before it. */
 const liveStreams = <State, Event>(category: string, onForget: (stream: LiveStream<State, Event>) => void) => {
   let recent = new Map<string, LiveStream<State, Event>>()
@@ -102,7 +105,7 @@ const liveStreams = <State, Event>(category: string, onForget: (stream: LiveStre
       if (used !== undefined) return used
       const found = older.get(id) ?? new LiveStream(StreamName.make(category, id))
       older.delete(id)
-      recent.set(id, found)
+      recent.set(copyOf(id), found)
       if (recent.size === 1) occupied.openUnsafe()
       return found
     },
