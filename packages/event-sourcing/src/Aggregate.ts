@@ -88,7 +88,10 @@ const DRAIN = "10 seconds"
 
 const readOnly = () => Result.succeed([])
 
-/** The streams in memory: those used in this period, and those used in the period before it. */
+/** A copy with memory of its own. A text that was cut out of another keeps that one in memory, and a joined text keeps its parts. */
+const copyOf = (text: string): string => Buffer.from(text).toString()
+
+/** The streams in memory: those used in this period, and those last used in the period before it. */
 const liveStreams = <State, Event>(category: string, onForget: (stream: LiveStream<State, Event>) => void) => {
   let recent = new Map<string, LiveStream<State, Event>>()
   let older = new Map<string, LiveStream<State, Event>>()
@@ -101,7 +104,8 @@ const liveStreams = <State, Event>(category: string, onForget: (stream: LiveStre
       const used = recent.get(id)
       if (used !== undefined) return used
       const found = older.get(id) ?? new LiveStream(StreamName.make(category, id))
-      recent.set(id, found)
+      older.delete(id)
+      recent.set(copyOf(id), found)
       if (recent.size === 1) occupied.openUnsafe()
       return found
     },
@@ -156,10 +160,7 @@ export const make = Effect.fnUntraced(function* <State, Event extends Tagged>(
     const stream = streams.use(id)
     if (closed) refuse(new StoreUnavailable({ reason: "closed" }))
     else if (stream.waiting.length >= queueLimit) refuse(new Busy({ stream: stream.name }))
-    else {
-      stream.waiting.push(command)
-      if (!stream.awake) writer.wake(stream)
-    }
+    else writer.add(stream, command)
     return command
   }
 

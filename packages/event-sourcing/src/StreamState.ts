@@ -31,10 +31,11 @@ export interface Current<State> {
 /** The newest state of a stream that the store has confirmed. `at` and `hash` are of its last event. */
 export interface Durable<State> extends Current<State> {
   readonly hash: HashChain.Hash
-  readonly snapshot: SnapshotProgress
+  /** Undefined until this host knows of a snapshot, or tries to store one. Most streams are too short for that. */
+  readonly snapshot: SnapshotProgress | undefined
 }
 
-/** The snapshots of a stream in memory: one mutable object for all its states. */
+/** The snapshots of a stream in memory: one mutable object for all its later states. */
 export interface SnapshotProgress {
   /** The revision of the newest stored snapshot that this host knows; -1 for none. */
   savedAt: Revision
@@ -59,7 +60,7 @@ export const makeReader = <State, Event extends Tagged>(
     position: start,
     hash: HashChain.start(name),
     at: 0,
-    snapshot: { savedAt: -1, triedAt: -1 }
+    snapshot: undefined
   })
 
   /** The state after all events that the store has after `from`. */
@@ -190,13 +191,13 @@ export class Snapshots<State> {
     })
   }
 
-  isDue({ revision, snapshot }: Durable<State>): boolean {
-    return revision - snapshot.triedAt >= this.#every
+  isDue(revision: Revision, progress: SnapshotProgress | undefined): boolean {
+    return revision - (progress?.triedAt ?? -1) >= this.#every
   }
 
   /** Stores the state. After a failure, {@link unsaved} lists the stream until a later attempt succeeds. */
-  save(name: StreamName.StreamName, { state, hash, at, revision, snapshot }: Durable<State>): Effect.Effect<void> {
-    snapshot.triedAt = revision
+  save(name: StreamName.StreamName, { state, hash, at, revision }: Durable<State>, progress: SnapshotProgress): Effect.Effect<void> {
+    progress.triedAt = revision
     const note = (reason: string) =>
       Effect.suspend(() => {
         if (this.unsaved.has(name)) return Effect.void
@@ -210,9 +211,9 @@ export class Snapshots<State> {
       const factor = Math.ceil(chars / SNAPSHOT_CHARS)
       if (factor > MAX_SNAPSHOT_FACTOR)
         return note(`its state has ${chars} characters, at most ${MAX_SNAPSHOT_FACTOR * SNAPSHOT_CHARS} are stored`)
-      if ((revision - snapshot.savedAt) / this.#every < factor) return Effect.void
+      if ((revision - progress.savedAt) / this.#every < factor) return Effect.void
       return Effect.map(this.#store.saveSnapshot(this.#nameOf(name), { revision, data: data.success }), () => {
-        snapshot.savedAt = Math.max(snapshot.savedAt, revision)
+        progress.savedAt = Math.max(progress.savedAt, revision)
         this.unsaved.delete(name)
       })
     }).pipe(Effect.catchCause((cause) => note(reasonOf(cause))))

@@ -31,18 +31,25 @@ const RESENDS = 9
 const backOff = (conflicts: number): Effect.Effect<void> =>
   Effect.flatMap(Random.next, (random) => Effect.sleep(Math.ceil(random * Math.min(2 ** (conflicts - 2), 16))))
 
+/** The queue of every stream at rest, shared because most streams in memory rest. */
+const RESTING: Array<never> = []
+Object.freeze(RESTING)
+
 /** A stream in memory: its newest durable state, and the commands that wait for its writer. */
 export class LiveStream<State, Event> {
   readonly name: StreamName
-  readonly waiting: Array<Command<State, Event>> = []
+  waiting: Array<Command<State, Event>> = RESTING
   durable: Durable<State> | undefined = undefined
-  /** Whether a writer is working on the stream. */
-  awake = false
   /** Conflicts in a row. */
   conflicts = 0
 
   constructor(name: StreamName) {
     this.name = name
+  }
+
+  /** Whether a writer is working on the stream. */
+  get awake(): boolean {
+    return this.waiting !== RESTING
   }
 }
 
@@ -81,10 +88,19 @@ export class StreamWriter<State, Event extends Tagged> {
     })
   }
 
+  /** Adds a command to the stream's queue. A stream at rest is woken for it. */
+  add(stream: LiveStream<State, Event>, command: Command<State, Event>): void {
+    if (stream.awake) {
+      stream.waiting.push(command)
+      return
+    }
+    stream.waiting = [command]
+    this.#awake++
+    this.#wake(stream)
+  }
+
   /** Schedules the stream's commands for the end of this tick. */
-  wake(stream: LiveStream<State, Event>): void {
-    if (!stream.awake) this.#awake++
-    stream.awake = true
+  #wake(stream: LiveStream<State, Event>): void {
     if (this.#woken.push(stream) === 1) this.#services.dispatcher.scheduleTask(this.#stepAll, 0)
   }
 
@@ -95,8 +111,8 @@ export class StreamWriter<State, Event extends Tagged> {
   }
 
   #rest(stream: LiveStream<State, Event>): void {
-    if (stream.waiting.length > 0) return this.wake(stream)
-    stream.awake = false
+    if (stream.waiting.length > 0) return this.#wake(stream)
+    stream.waiting = RESTING
     // Callers can invent names, such as keys that were never issued, so a stream without events must not stay in memory
     if (stream.durable === undefined || stream.durable.revision < 0) this.#services.onEmpty(stream)
     if (--this.#awake === 0) this.#onAllResting()
@@ -162,7 +178,12 @@ export class StreamWriter<State, Event extends Tagged> {
     stream.conflicts = 0
     stream.durable = now
     for (const command of batch.commands) command.answer(position)
-    if (snapshots?.isDue(now) === true) run(snapshots.save(stream.name, now))
+    if (snapshots?.isDue(revision, now.snapshot) === true) {
+      const snapshot = now.snapshot ?? { savedAt: -1, triedAt: -1 }
+      // All later states have the progress from here
+      stream.durable = { ...now, snapshot }
+      run(snapshots.save(stream.name, now, snapshot))
+    }
     this.#rest(stream)
   }
 

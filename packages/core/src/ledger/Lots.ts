@@ -50,7 +50,7 @@ export type Lot = typeof Lot.Type
 
 export const isExpired = (lot: Pick<Lot, "expiresAt">, now: Timestamp): boolean => lot.expiresAt !== null && lot.expiresAt <= now
 
-/** By expiry, then priority, then age. Sorting is stable, so lots that are equal in all three stay in the order of their grants. */
+/** By expiry, then priority, then age. Lots that are equal in all three stay in the order of their grants. */
 const usedBefore = (a: Lot, b: Lot): number => {
   const expiry = (a.expiresAt ?? Number.POSITIVE_INFINITY) - (b.expiresAt ?? Number.POSITIVE_INFINITY)
   return (Number.isNaN(expiry) ? 0 : expiry) || a.priority - b.priority || a.grantedAt - b.grantedAt
@@ -59,7 +59,8 @@ const usedBefore = (a: Lot, b: Lot): number => {
 /** The lots with one more, in the order in which they are used. */
 export const insert = (lots: ReadonlyArray<Lot>, lot: Lot): ReadonlyArray<Lot> => {
   if (find(lots, lot.lotId) !== undefined) throw new Error(`Lot ${lot.lotId} exists already`)
-  return [...lots, lot].sort(usedBefore)
+  const after = lots.findIndex((other) => usedBefore(lot, other) < 0)
+  return lots.toSpliced(after === -1 ? lots.length : after, 0, lot)
 }
 
 export const find = (lots: ReadonlyArray<Lot>, lotId: string): Lot | undefined => {
@@ -94,16 +95,18 @@ export const owned = (lots: ReadonlyArray<Lot>): Credits.Credits => {
 
 /** Allocates `amount` from lots in the order of use; undefined if they have too little. */
 export const allocate = (lots: ReadonlyArray<Lot>, amount: Credits.Credits, now: Timestamp): LotParts | undefined => {
-  const parts: Array<LotPart> = []
+  let parts: Array<LotPart> | undefined
   let missing: number = amount
   for (const lot of lots) {
     if (missing === 0) break
     if (lot.left === 0 || isExpired(lot, now)) continue
-    const part = Math.min(lot.left, missing)
-    parts.push({ lotId: lot.lotId, amount: Credits.of(part) })
-    missing -= part
+    const part = { lotId: lot.lotId, amount: Credits.min(lot.left, Credits.of(missing)) }
+    // The hold keeps the list. A list that is made with its part has no spare capacity, and most holds have one part
+    if (parts === undefined) parts = [part]
+    else parts.push(part)
+    missing -= part.amount
   }
-  return missing === 0 ? parts : undefined
+  return missing === 0 ? (parts ?? []) : undefined
 }
 
 /** Splits parts, in their order, into the first `amount` and the rest. No part is zero. */

@@ -17,7 +17,7 @@ import { Credits } from "../Credits.ts"
 import type { Timestamp } from "../Timestamp.ts"
 import { type AccountEvent, type EventOf, RefundReason } from "./AccountEvent.ts"
 import * as Generations from "./Generations.ts"
-import { get } from "./Get.ts"
+import { get, remove } from "./Get.ts"
 
 /** How a reservation ended. */
 const Outcome = Schema.Union([
@@ -137,7 +137,7 @@ const ended = (memory: Memory, reservationId: string, hold: KeyedHold | undefine
 })
 
 const withoutKey = (memory: Memory, hold: KeyedHold | undefined): Memory =>
-  hold?.keyHash === undefined ? memory : { ...memory, openKeys: HashMap.remove(memory.openKeys, hold.keyHash) }
+  hold?.keyHash === undefined ? memory : { ...memory, openKeys: remove(memory.openKeys, hold.keyHash) }
 
 type Success = EventOf<"OperationSucceeded" | "TrialUsed">
 

@@ -8,7 +8,7 @@ import { HashMap, Schema } from "effect"
 import * as Credits from "../Credits.ts"
 import type { Timestamp } from "../Timestamp.ts"
 import { AccountEvent, type EventOf } from "./AccountEvent.ts"
-import { get } from "./Get.ts"
+import { get, remove } from "./Get.ts"
 import * as Lots from "./Lots.ts"
 
 const { reservationId: _, _tag: __, ...call } = AccountEvent.cases.CreditReserved.fields
@@ -129,7 +129,7 @@ const endHold = (
     const back = amount - Lots.amountOf(charged, lotId) - taken
     lots = Lots.adjust(lots, lotId, { held: -amount, left: back, claimed: -taken - Lots.amountOf(owed, lotId) })
   }
-  return { ...purse, lots, holds: HashMap.remove(purse.holds, reservationId), debts: owe(purse.debts, owed) }
+  return { ...purse, lots, holds: remove(purse.holds, reservationId), debts: owe(purse.debts, owed) }
 }
 
 /** Returns a charge to its lots. */

@@ -4,6 +4,7 @@
  */
 import { HashMap, Schema } from "effect"
 import { AccountEvent, type EventOf } from "./AccountEvent.ts"
+import { remove } from "./Get.ts"
 
 /** Free calls of an account that was never verified. */
 export const TRIAL_SLOTS = 10
@@ -43,7 +44,7 @@ export const evolve = (trial: Trial, event: EventOf<"TrialReserved" | "TrialUsed
   if (event._tag === "CreditsGranted") return trial.isCredited ? trial : trial === initial ? UNUSED : { ...trial, isCredited: true }
   const { _tag, reservationId } = event
   if (_tag === "TrialReserved") return { ...trial, open: HashMap.set(trial.open, reservationId, slotOf(event)) }
-  const open = HashMap.remove(trial.open, reservationId)
+  const open = remove(trial.open, reservationId)
   const newest = (before: ReadonlyArray<string>) => [...before, reservationId].slice(-TRIAL_SLOTS)
   return _tag === "TrialUsed"
     ? { ...trial, open, used: trial.used + 1, lastUsed: newest(trial.lastUsed) }
