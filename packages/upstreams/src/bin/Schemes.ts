@@ -39,7 +39,10 @@ interface Span {
 
 const SPANS = new Map<number, ReadonlyArray<Span>>()
 
-/** The spans of all prefixes with so many digits. A search by the library takes ten microseconds, so it is asked once for each span. */
+/**
+ * The spans of all prefixes with so many digits. A search by the library takes ten microseconds, so it runs once for each place where its
+ * answer may change, and not for each lookup. That takes some ten milliseconds, at the first lookup of a length.
+ */
 const spansOf = (digits: number): ReadonlyArray<Span> => {
   const known = SPANS.get(digits)
   if (known !== undefined) return known
