@@ -85,6 +85,30 @@ describe("the network of a prefix", () => {
     }
   })
 
+  test("is the one that the library finds by its search", () => {
+    const searched = (bin: string) => {
+      const [match, ...others] = creditCardType(bin)
+      const isKnown = match !== undefined && others.length === 0 && (match.type === "visa" || (match.matchStrength ?? 0) > 1)
+      return isKnown ? { scheme: match.type, brand: match.niceType } : undefined
+    }
+    const patterns = Object.values(creditCardType.types).flatMap((type) => creditCardType.getTypeInfo(type).patterns.flat())
+    const any = fc.stringMatching(/^[0-9]{6,8}$/u)
+    // Right before, at and right after the ends of the ranges
+    const edge = fc
+      .tuple(fc.constantFrom(...patterns), fc.constantFrom(-1, 0, 1), fc.constantFrom("0", "9"), fc.integer({ min: 6, max: 8 }))
+      .map(([pattern, step, digit, length]) =>
+        String(pattern + step)
+          .padEnd(length, digit)
+          .slice(0, length)
+      )
+    fc.assert(
+      fc.property(fc.oneof(any, edge), (bin) => {
+        expect([bin, schemeOf(bin)]).toEqual([bin, searched(bin)])
+      }),
+      { seed: 1, numRuns: 5000 }
+    )
+  })
+
   test("is undefined for fewer than six digits", () => {
     for (const bin of ["", "x", "visa", "٤١١١١١"]) expect(schemeOf(bin)).toBeUndefined()
   })
