@@ -25,3 +25,12 @@ export class StreamReplay implements StreamEnd {
     this.other = other
   }
 }
+
+/** Consecutive events of a log, each with its stream. */
+export interface Page {
+  readonly events: ReadonlyArray<EventStore.RecordedEvent>
+  /** The stream of each event. */
+  readonly streams: ReadonlyArray<StreamReplay>
+  /** The accounts that begin here: their snapshots must be loaded before the page is read. */
+  readonly newAccounts: ReadonlyArray<StreamReplay>
+}
