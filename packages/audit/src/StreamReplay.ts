@@ -13,7 +13,9 @@ export class StreamReplay implements StreamEnd {
   revision: EventStore.Revision = -1
   hash: HashChain.Hash
   position: string = EventStore.start
+  /** When its last event was decided, as text, and in milliseconds since 1970: NaN if the text has not the format of times. */
   at = ""
+  instant = Number.NEGATIVE_INFINITY
   /** False from the first event that cannot be replayed. */
   sound = true
   snapshot: EventStore.StoredSnapshot | undefined
