@@ -65,24 +65,23 @@ export class AccountReplay {
 
   /** Checks every rule, then folds and posts the event. False if it does not fold: then the account cannot be replayed further. */
   next(event: AccountEvent, at: number, { calls, jobs, payments, prices }: Known, report: ReportProblem): boolean {
-    const before = this.state
-    const [{ accountId }, hold, since] = [this, holdOf(before, event), this.#at ?? at]
-    const step: Step = { accountId, before, at, since, prices, jobs, calls, payments, hold }
+    const { accountId, state: before } = this
+    const step: Step = { accountId, before, at, since: this.#at ?? at, prices, jobs, calls, payments, hold: holdOf(before, event) }
     this.#at = at
     let broken = false
     try {
-      for (const { name, broken: ask, means } of rulesFor(event._tag)) {
-        const detail = ask(event, step)
+      for (const rule of rulesFor(event._tag)) {
+        const detail = rule.broken(event, step)
         if (detail === undefined) continue
         broken = true
-        report(name, detail, (say) => ({ ...this.#spendable(event, at), ...means(event, step, say) }))
+        report(rule.name, detail, (say) => ({ ...this.#spendable(event, at), ...rule.means(event, step, say) }))
       }
       if (event._tag === "CreditReserved") this.holds++
       else if (event._tag === "CreditsGranted") this.lots++
       else if (event._tag === "AccountClosed") this.closedAt = at
       const postings = Postings.postings(this.#own, before, event)
       this.state = Account.Account.evolve(before, event, at)
-      calls.learn(this.accountId, event)
+      calls.learn(accountId, event)
       // An event without postings must not change lots or debts
       if (postings.length > 0 || this.state.purse !== before.purse) this.#post(postings, report)
       return true
@@ -133,22 +132,26 @@ export class AccountReplay {
         sentence: `${say(sum)} ${sum > 0 ? "disappeared: more was taken than arrived" : "came from nowhere: more arrived than was taken"}.`
       }))
     }
-    const byPostings: Balances = { available, reserved, receivable }
     const byFold = balancesOf(this.state)
-    const wrong = BALANCES.find((name) => byPostings[name] !== byFold[name])
-    if (wrong !== undefined) {
-      const [books, lots] = [byPostings[wrong], byFold[wrong]]
-      const detail = `${wrong} is ${credits(books)} by the postings, ${credits(lots)} by the account's lots`
-      report("books-agree" satisfies RuleName, detail, (say) => ({
-        account: this.accountId,
-        before: books,
-        after: lots,
-        amount: lots - books,
-        sentence: `The books say ${say(books)} ${IN_WORDS[wrong]}, the account's lots say ${say(lots)}: they differ by ${say(lots - books)}.`
-      }))
-    }
+    if (available !== byFold.available || reserved !== byFold.reserved || receivable !== byFold.receivable)
+      this.#reportBooks({ available, reserved, receivable }, byFold, report)
     // Continue from the fold, so that one error is not reported again at every later event
     this.#byPostings = byFold
+  }
+
+  /** Reports the first balance that is not the same by the postings and by the fold. */
+  #reportBooks(byPostings: Balances, byFold: Balances, report: ReportProblem): void {
+    const wrong = BALANCES.find((name) => byPostings[name] !== byFold[name])
+    if (wrong === undefined) return
+    const [books, lots] = [byPostings[wrong], byFold[wrong]]
+    const detail = `${wrong} is ${credits(books)} by the postings, ${credits(lots)} by the account's lots`
+    report("books-agree" satisfies RuleName, detail, (say) => ({
+      account: this.accountId,
+      before: books,
+      after: lots,
+      amount: lots - books,
+      sentence: `The books say ${say(books)} ${IN_WORDS[wrong]}, the account's lots say ${say(lots)}: they differ by ${say(lots - books)}.`
+    }))
   }
 }
 

@@ -44,9 +44,10 @@ const audit = Effect.fn("Audit.run")(function* (options: Options, file?: Export)
   if (file !== undefined) file.onProblem = note
   yield* store.readAll(EventStore.start).pipe(
     Stream.runForEachArray((events) => {
-      const accounts = reader.begin(events)
-      const read = Effect.sync(() => reader.read(events))
-      return accounts.length === 0 ? read : Effect.andThen(Effect.forEach(accounts, loadSnapshot, { concurrency: 16, discard: true }), read)
+      const page = reader.begin(events)
+      const read = Effect.sync(() => reader.read(page))
+      if (page.newAccounts.length === 0) return read
+      return Effect.andThen(Effect.forEach(page.newAccounts, loadSnapshot, { concurrency: 16, discard: true }), read)
     })
   )
   if (file !== undefined) file.onProblem = undefined
@@ -167,30 +168,29 @@ const eachHold = Effect.fnUntraced(function* (
 })
 
 /** Reads the log again for names that did not fit into memory, and then for the suspects, by their full names. */
-const checkUniques = Effect.fnUntraced(function* ({ problems, suspects, uniques }: LogReader) {
+const checkUniques = Effect.fnUntraced(function* ({ problems, uniques }: LogReader) {
   const store = yield* EventStore.EventStore
-  const eachName = (f: (name: string, rule: RuleName, event: EventStore.RecordedEvent) => void) =>
+  const eachName = (f: (parts: ReadonlyArray<string>, rule: RuleName, event: EventStore.RecordedEvent) => void) =>
     store.readAll(EventStore.start).pipe(
       Stream.runForEachArray((events) =>
         Effect.sync(() => {
           for (const event of events) {
-            f(event.id, EVENT_ID, event)
+            f([event.id], EVENT_ID, event)
             const unique = readUniqueName(event)
-            if (unique !== undefined) f(unique.parts.join(""), unique.rule, event)
+            if (unique !== undefined) f(unique.parts, unique.rule, event)
           }
         })
       )
     )
   for (let share = 1; share < uniques.shares; share++) {
     uniques.begin(share)
-    yield* eachName((name, rule) => {
-      if (uniques.add(name)) suspects.set(name, rule)
-    })
+    yield* eachName((parts) => uniques.add(...parts))
   }
-  if (suspects.size === 0) return
+  if (!uniques.hasSuspects) return
   const first = new Map<string, string>()
-  yield* eachName((name, rule, event) => {
-    if (!suspects.has(name)) return
+  yield* eachName((parts, rule, event) => {
+    if (!uniques.isSuspect(...parts)) return
+    const name = parts.join("")
     const before = first.get(name)
     if (before === undefined) first.set(name, event.position)
     else

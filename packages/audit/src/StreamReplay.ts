@@ -13,7 +13,9 @@ export class StreamReplay implements StreamEnd {
   revision: EventStore.Revision = -1
   hash: HashChain.Hash
   position: string = EventStore.start
+  /** When its last event was decided, as text, and in milliseconds since 1970: NaN if the text has not the format of times. */
   at = ""
+  instant = Number.NEGATIVE_INFINITY
   /** False from the first event that cannot be replayed. */
   sound = true
   snapshot: EventStore.StoredSnapshot | undefined
@@ -24,4 +26,13 @@ export class StreamReplay implements StreamEnd {
     this.account = account
     this.other = other
   }
+}
+
+/** Consecutive events of a log, each with its stream. */
+export interface Page {
+  readonly events: ReadonlyArray<EventStore.RecordedEvent>
+  /** The stream of each event. */
+  readonly streams: ReadonlyArray<StreamReplay>
+  /** The accounts that begin here: their snapshots must be loaded before the page is read. */
+  readonly newAccounts: ReadonlyArray<StreamReplay>
 }

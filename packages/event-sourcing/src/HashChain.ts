@@ -55,9 +55,15 @@ export const hashOf = (event: EventData): Hash => event.metadata.slice(OPEN.leng
 /** When the event was decided: ISO 8601. */
 export const atOf = (event: EventData): string => event.metadata.slice(AT_START, AT_END)
 
+/** The event's hash, as a text of its own, if it is correct given the hash of the event before it; undefined if it is not. */
+export const verified = (previous: Hash, event: RecordedEvent): Hash | undefined => {
+  if (!isSealed(event)) return undefined
+  const hash = linkOf(previous, event.stream, event.revision, event, atOf(event), event.metadata.slice(AT_END))
+  return event.metadata.startsWith(hash, OPEN.length) ? hash : undefined
+}
+
 /** Whether the event's hash is correct, given the hash of the event before it. */
-export const verify = (previous: Hash, event: RecordedEvent): boolean =>
-  isSealed(event) && hashOf(event) === linkOf(previous, event.stream, event.revision, event, atOf(event), event.metadata.slice(AT_END))
+export const verify = (previous: Hash, event: RecordedEvent): boolean => verified(previous, event) !== undefined
 
 /** The metadata that {@link link} received, plus `at`. */
 export const metadataOf = (event: EventData): Record<string, unknown> => {

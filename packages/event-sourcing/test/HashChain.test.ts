@@ -106,6 +106,7 @@ test("another stream or revision is detected", () => {
       const event = log[place]!
       const previous = place === 0 ? HashChain.start(STREAM) : HashChain.hashOf(log[place - 1]!)
       expect(HashChain.verify(previous, event)).toBe(true)
+      expect(HashChain.verified(previous, event)).toBe(HashChain.hashOf(event))
       expect(HashChain.verify(previous, { ...event, revision })).toBe(revision === place)
       expect(HashChain.verify(previous, { ...event, stream: "till-y" })).toBe(false)
     })
