@@ -9,6 +9,9 @@ import * as Address from "./Address.ts"
 const SPACE = "cluster"
 /** Between two writes of a row, and two reads of all. */
 const BEAT = "1 second"
+/** The most looks at the rows until those that are unchanged count as left by hosts that are gone, and the time between two. */
+const LOOKS = 10
+const BETWEEN_LOOKS = "250 millis"
 /** The most reads in a row that may find the row of a host unchanged. */
 const UNCHANGED = 3
 /** Milliseconds for which the row of a host that was killed is kept. */
@@ -59,6 +62,18 @@ export const follow = Effect.fnUntraced(function* (
 const sight = (before: Seen | undefined, { version }: StateStore.Entry): Seen => ({
   version,
   unchanged: before?.version === version ? before.unchanged + 1 : 0
+})
+
+/** The hosts that write their rows now: those whose row changes within some seconds. It writes nothing. */
+export const present: Effect.Effect<ReadonlyArray<Member>, StateStore.StateUnavailable, StateStore.StateStore> = Effect.gen(function* () {
+  const { list } = yield* StateStore.StateStore
+  const before = new Map((yield* list(SPACE)).map(({ key, version }) => [key, version]))
+  let rows: ReadonlyArray<StateStore.Entry> = []
+  for (let look = 0; look < LOOKS && rows.length < before.size; look++) {
+    yield* Effect.sleep(BETWEEN_LOOKS)
+    rows = (yield* list(SPACE)).filter(({ key, version }) => (before.get(key) ?? version) !== version)
+  }
+  return rows.flatMap(memberOf)
 })
 
 /** None if a later release wrote it in another form. */
