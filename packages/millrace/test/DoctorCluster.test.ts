@@ -109,30 +109,26 @@ describe("the doctor of a host of a cluster", () => {
     expect((await examine(store, env)).told[1]).toMatch(/^WRONG hosts: the master key is not that of the store: /u)
   })
 
-  it("reports hosts that cannot be reached, and those with which no link opens", { timeout: 60_000 }, async () => {
-    const [closed, other] = [`127.0.0.1:${await portOf(false)}`, `127.0.0.1:${await portOf(true)}`]
-    // Hosts that are told to be where they are not
-    const behind = [closed, other].map((address) => serve(["--store", store, "--cluster", address, "--cluster-listen", "127.0.0.1:0"]))
-    const [silent, strange] = await Promise.all(behind)
+  it("reports hosts that cannot share the store, with which no link opens, or that cannot be reached", { timeout: 60_000 }, async () => {
+    const [closed, used] = [`127.0.0.1:${await portOf(false)}`, `127.0.0.1:${await portOf(true)}`]
+    // Hosts that say to be where they are not
+    const at = (address: string) => serve(["--store", store, "--cluster", address, "--cluster-listen", "127.0.0.1:0"])
+    const [far, strange, silent] = await Promise.all([at("10.255.255.1:7400"), at(used), at(closed)])
     const hosts = async () => (await examine(store, { MILLRACE_CLUSTER: "127.0.0.1:0" })).told[1]
     expect(await hosts()).toBe(
-      `WRONG hosts: ${other} does not know this host -> give all hosts the same MILLRACE_MASTER_KEY and release; until then, each runs its calls itself`
+      "WRONG hosts: a SQLite file is for hosts of one machine, and 10.255.255.1:7400 is not here -> use PostgreSQL or KurrentDB"
     )
-    await strange?.stop()
+    await far.stop()
+    expect(await hosts()).toBe(
+      `WRONG hosts: ${used} does not know this host -> give all hosts the same MILLRACE_MASTER_KEY and release; until then, each runs its calls itself`
+    )
+    await strange.stop()
     expect(await hosts()).toBe(
       `WRONG hosts: ${closed} cannot be reached from here -> open its port to this host; until then, each runs its calls itself`
     )
-    await silent?.kill()
+    await silent.kill()
     // Its row is still there
     expect(await hosts()).toBe(`ok hosts: reached ${its} -> `)
-  })
-
-  it("reports a SQLite file whose other host says that it is on another machine", { timeout: 60_000 }, async () => {
-    const far = await serve(["--store", store, "--cluster", "10.255.255.1:7400", "--cluster-listen", "127.0.0.1:0"])
-    expect((await examine(store, { MILLRACE_CLUSTER: "127.0.0.1:0" })).told[1]).toBe(
-      "WRONG hosts: a SQLite file is for hosts of one machine, and 10.255.255.1:7400 is not here -> use PostgreSQL or KurrentDB"
-    )
-    await far.kill()
   })
 
   it("looks into PostgreSQL, and reports a master key that is missing", { timeout: 60_000 }, async () => {
