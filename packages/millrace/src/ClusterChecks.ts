@@ -43,7 +43,10 @@ const ownAddress = (store: string) =>
     const found = yield* Effect.option(Effect.provide(ClusterProbe.at(reachable(listening)), StoreUrl.secretsLayer(store)))
     return Option.contains(found, "host" as const)
       ? finding(`a host with this master key listens on ${at}`)
-      : finding(`${at} is in use by another program`, "choose another port, or end what listens there")
+      : finding(
+          `${at} is in use by another program, or by a host with another master key`,
+          "choose another port, or end what listens there"
+        )
   })
 
 const ANYWHERE: ReadonlySet<string> = new Set(["0.0.0.0", "::"])

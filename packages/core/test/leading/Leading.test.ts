@@ -1,5 +1,6 @@
 /** Hosts of a cluster forward calls to each other, and links between them break. */
-import { Cause, Deferred, Effect, Exit, Fiber, Schedule, Scope } from "effect"
+import { StateStore } from "@millrace/event-sourcing"
+import { Cause, Deferred, Effect, Exit, Fiber, Layer, Schedule, Scope } from "effect"
 import { describe, expect } from "vitest"
 import * as FaultProxy from "../../../testing/src/FaultProxy.ts"
 import { NotFound } from "../../src/work/OperationError.ts"
@@ -58,6 +59,44 @@ describe("two hosts", () => {
     })
   )
 })
+
+testing(
+  "a host whose row is refused, as on a full disk, is passed over; calls at it and at others are answered, and charged once",
+  Effect.gen(function* () {
+    const shared = yield* stores
+    const work: Work = { ran: new Map(), answer: (text) => Effect.succeed(text) }
+    let isFull = false
+    const refusing = Layer.effect(
+      StateStore.StateStore,
+      Effect.map(StateStore.StateStore, (store) => ({
+        ...store,
+        write: (changes) =>
+          Effect.suspend(() =>
+            isFull && changes[0].space === "cluster"
+              ? Effect.fail(new StateStore.StateUnavailable({ reason: "no space left on device" }))
+              : store.write(changes)
+          )
+      }))
+    )
+    const one = yield* hostOn(shared, "one", work)
+    const other = yield* hostOn(Layer.provideMerge(refusing, shared), "other", work)
+    yield* Effect.all([sees(one, 1), sees(other, 1)])
+    const away = yield* accountOf(one, false)
+    isFull = true
+    let calls = 0
+    while (!one.leading.leads(away)) {
+      if (calls < 4) yield* Effect.all([one.call(away, `a${calls}`), other.call(away, `b${calls}`)], { concurrency: "unbounded" })
+      calls = Math.min(4, calls + 2)
+      yield* Effect.sleep("500 millis")
+    }
+    // Both lead it now, each for itself
+    expect(other.leading.leads(away)).toBe(true)
+    yield* Effect.all([one.call(away, "c"), other.call(away, "d")], { concurrency: "unbounded" })
+    expect([work.ran.get("c"), work.ran.get("d")]).toEqual([["one"], ["other"]])
+    expect([...work.ran.values()].every(({ length }) => length === 1)).toBe(true)
+    expect(yield* balanceAt(one, away)).toEqual({ available: (10 - calls - 2) * PRICE, held: 0 })
+  })
+)
 
 describe("a link that breaks", () => {
   const partitioned = Effect.gen(function* () {
