@@ -9,6 +9,7 @@ import { Clock, Config, ConfigProvider, Effect, Layer, Option, Stream } from "ef
 import * as BackupFolder from "./BackupFolder.ts"
 import * as Blobs from "./Blobs.ts"
 import { type Check, check, type Finding, finding } from "./Check.ts"
+import * as ClusterChecks from "./ClusterChecks.ts"
 import * as CustomerChecks from "./CustomerChecks.ts"
 import { set } from "./EnvironmentSettings.ts"
 import * as ErasureRegister from "./ErasureRegister.ts"
@@ -23,6 +24,7 @@ import * as Providers from "./Providers.ts"
 import * as ServingChecks from "./ServingChecks.ts"
 import * as Setting from "./Setting.ts"
 import * as SmsSettings from "./SmsSettings.ts"
+import type * as StateUrl from "./StateUrl.ts"
 import * as StoreUrl from "./StoreUrl.ts"
 import * as Upstreams from "./Upstreams.ts"
 
@@ -245,7 +247,7 @@ export interface Options {
 }
 
 /** Runs every check; without a store, those of the host alone. */
-export const run = (options: Options): Effect.Effect<ReadonlyArray<Check>> =>
+export const run = (options: Options): Effect.Effect<ReadonlyArray<Check>, never, StateUrl.Given> =>
   Effect.gen(function* () {
     const there = yield* Effect.result(StoreUrl.existing(options.store))
     const store = yield* check(
@@ -253,10 +255,9 @@ export const run = (options: Options): Effect.Effect<ReadonlyArray<Check>> =>
       Effect.map(Effect.fromResult(there), ({ log }) => finding(log))
     )
     const host = yield* Effect.all([node, settings, upstreams, ...Option.toArray(options.backups).map(backups)]).pipe(
-      Effect.zipWith(Effect.zip(CustomerChecks.checks, ServingChecks.checks), (checks, [customers, serving]) => [
+      Effect.zipWith(Effect.all([CustomerChecks.checks, ServingChecks.checks, ClusterChecks.checks(options.store)]), (checks, others) => [
         ...checks,
-        ...customers,
-        ...serving
+        ...others.flat()
       ])
     )
     if (there._tag === "Failure")

@@ -15,6 +15,9 @@ export const State = GlobalFlag.Setting("state")({
   )
 })
 
+/** The service that commands with a store need. */
+export type Given = Effect.Services<typeof State>
+
 const given = Effect.map(State, (state) => Option.getOrElse(state, () => ""))
 
 /** A database that several hosts share, or the file of a single host, by its absolute path. */

@@ -84,6 +84,7 @@ const settingsOf = (
     hosts,
     inboxes,
     keys,
+    leading,
     operations,
     opens,
     payments,
@@ -96,7 +97,24 @@ const settingsOf = (
   }: Omit<Settings, "seed">,
   seed: number
 ): Settings => ({
-  ...{ seed, steps, hosts, keys, opens, webhooks, inboxes, codes, proxies, payments, subscriptions, people, trials, operations, faults }
+  ...{
+    seed,
+    steps,
+    hosts,
+    keys,
+    opens,
+    webhooks,
+    inboxes,
+    codes,
+    proxies,
+    payments,
+    subscriptions,
+    people,
+    trials,
+    leading,
+    operations,
+    faults
+  }
 })
 
 /** How the workload of a run is made, and what the printed test calls it. */

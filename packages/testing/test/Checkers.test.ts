@@ -54,7 +54,7 @@ const evidenceOf = (
     ...{ nodes: new Map(), admissions: [], carried: new Map(), countings: [], paid, people: new People() }
   }
   return indexEvidence(records, {
-    ...{ faults: Faults.none, faultsEnded: { at: 0, length: 0 }, longestTimeout: 30_000, end: 0 },
+    ...{ faults: Faults.none, faultsEnded: { at: 0, length: 0 }, longestTimeout: 30_000, end: 0, leading: false },
     sessionTerms: { lifetime: 60_000, byteLimit: 1_000, connectionLimit: 1 },
     ...{ log: [], survivors: new Set([host]), vaultKeys: new Set<string>() },
     ...final

@@ -1,7 +1,6 @@
 /** The side of a host that sends a call to the leader of its account, and tells the caller how it ended. */
-import { Effect, Fiber, Option, type Scope } from "effect"
-import type { CallInDoubt, CallsInDoubt } from "../billing/CallsInDoubt.ts"
-import { IN_BACKGROUND, WRITTEN_WITHIN } from "../billing/charge/Amends.ts"
+import { Effect, Option } from "effect"
+import * as Amends from "../billing/charge/Amends.ts"
 import { type Caller, OutcomeUnknown, type Reply } from "../billing/charge/Call.ts"
 import { newReservationId } from "../Ids.ts"
 import type * as Metrics from "../observability/Metrics.ts"
@@ -10,10 +9,7 @@ import { exitOf, type Failure, type Forwardable } from "./Codec.ts"
 import type { Link, Outcome } from "./Link.ts"
 import type { Forwarded } from "./Message.ts"
 
-export interface Needs {
-  readonly callsInDoubt: CallsInDoubt["Service"]
-  /** In which promises that the store does not take at once are stored. */
-  readonly scope: Scope.Scope
+export interface Needs extends Pick<Amends.Needs, "callsInDoubt" | "scope"> {
   readonly count: Effect.Success<typeof Metrics.countForwarded>
 }
 
@@ -41,7 +37,12 @@ export const forward = <E, R>(
       if (outcome._tag === "Ended" && !("interrupted" in outcome.ended)) return yield* exitOf(outcome.ended)
       if (caller.idempotency === undefined) {
         const { accountId, requestId } = caller
-        yield* promise(needs, { accountId, requestId, reservationId, ...(operation._tag === "Job" ? { operation: operation.key } : {}) })
+        yield* Amends.promise(needs, {
+          accountId,
+          requestId,
+          reservationId,
+          ...(operation._tag === "Job" ? { operation: operation.key } : {})
+        })
       }
       return yield* Effect.fail(new OutcomeUnknown())
     })
@@ -57,11 +58,3 @@ const send = (link: Pick<Link, "call">, call: Forwarded, patience: number): Effe
     resume(Effect.succeed({ _tag: "NotBegun" }))
     return undefined
   })
-
-/** Stores the promise that a call is free, in the background if the store does not answer. Recovery keeps it. */
-const promise = ({ callsInDoubt, scope }: Needs, call: Omit<CallInDoubt, "at">): Effect.Effect<void> => {
-  const stored = Effect.retry(callsInDoubt.add(call), IN_BACKGROUND)
-  return Effect.flatMap(Effect.forkIn(stored, scope), (storing) =>
-    Effect.asVoid(Effect.timeoutOption(Fiber.await(storing), WRITTEN_WITHIN))
-  )
-}

@@ -4,7 +4,7 @@
  */
 import { hkdfSync } from "node:crypto"
 import { type ConnectionOptions, connect, createServer, type Server, type TLSSocket, type TlsOptions } from "node:tls"
-import { Redacted } from "effect"
+import { Effect, Redacted } from "effect"
 import type { Address } from "./Address.ts"
 import { VERSION } from "./Message.ts"
 
@@ -25,6 +25,25 @@ export const secretOf = (masterKey: Redacted.Redacted<Uint8Array>): Secret =>
 
 // OpenSSL takes keys without certificates up to TLS 1.2 only
 const TLS = { ciphers: CIPHERS, minVersion: "TLSv1.2", maxVersion: "TLSv1.2" } as const
+
+/**
+ * Whether a host with our secret listens at an address. `stranger`: something listens there that is no host, or one with another master key or
+ * of another version of the messages. Leaves no link.
+ */
+export const probe = (address: Address, secret: Secret): Effect.Effect<"host" | "stranger" | "nothing"> =>
+  Effect.callback((resume) => {
+    let isConnected = false
+    const socket = open(address, secret, () => {
+      socket.destroy()
+      resume(Effect.succeed("host"))
+    })
+    socket.once("connect", () => {
+      isConnected = true
+    })
+    socket.on("error", () => {})
+    socket.once("close", () => resume(Effect.succeed(isConnected ? "stranger" : "nothing")))
+    return Effect.sync(() => socket.destroy())
+  })
 
 /** Opens a link. `onOpen` once both sides have proved that they have the secret. */
 export const open = ({ host, port }: Address, secret: Secret, onOpen: () => void): TLSSocket => {

@@ -1,8 +1,9 @@
 /** A caller without a key whose call has an unknown outcome pays nothing, whichever process dies and whatever arrives late. */
 import { EventStore, StateStore } from "@millrace/event-sourcing"
-import { Effect, Layer, Stream } from "effect"
+import { Clock, Effect, Layer, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { describe, expect } from "vitest"
+import * as FaultyEventStore from "../../../testing/src/FaultyEventStore.ts"
 import { CallsInDoubt } from "../../src/billing/CallsInDoubt.ts"
 import * as Decisions from "../../src/ledger/Decisions.ts"
 import {
@@ -101,6 +102,50 @@ describe("a recorded call in doubt", () => {
       expect(yield* promised(shared)).toEqual([])
     })
   )
+
+  for (const { away, name } of [
+    { name: "refuses", away: Effect.void },
+    { name: "does not answer for 20 seconds, then fails", away: Effect.sleep(seconds(20)) }
+  ]) {
+    testing(
+      `is written later to a state store that ${name}; the caller waits a second for it`,
+      Effect.gen(function* () {
+        const shared = yield* stores
+        const bench = makeBench()
+        const here = yield* mortalHost(shared, bench)
+        const accountId = yield* opened(here, 10 * UNIT)
+        const failed = Effect.andThen(away, Effect.fail(new StateStore.StateUnavailable({ reason: "no disk" })))
+        let isAway = true
+        const { answer } = bench
+        bench.answer = (...of) =>
+          Effect.andThen(
+            here.through(({ events, states }) => ({
+              events: FaultyEventStore.make(events, { rates: { after: 1 }, unavailable: 1 }),
+              states: {
+                ...states,
+                write: (changes) => (isAway && changes.some(({ space }) => space === "unanswered") ? failed : states.write(changes))
+              }
+            })),
+            answer(...of)
+          )
+        const began = yield* Clock.currentTimeMillis
+        expect(yield* patiently(told(here.call(accountId)))).toBe("OutcomeUnknown")
+        expect((yield* Clock.currentTimeMillis) - began).toBeLessThan(seconds(10))
+        expect(yield* promised(shared)).toEqual([])
+        isAway = false
+        yield* elapse(seconds(20))
+        yield* elapse(seconds(1))
+        expect(yield* promised(shared)).toHaveLength(1)
+        yield* here.die
+        bench.answer = answer
+        const there = yield* host(shared, bench, { recovery: { sweepEvery: SWEEP } })
+        yield* elapse(2 * SWEEP)
+        expect(yield* endsIn(shared)).toEqual(["CreditReserved", "OperationSucceeded", "Refunded service_error"])
+        expect(yield* there.balance(accountId)).toEqual(FULL)
+        expect(yield* promised(shared)).toEqual([])
+      })
+    )
+  }
 
   testing(
     "is not written for a caller with a key, who can retry: the charge stays",

@@ -1,121 +1,10 @@
-/** Hosts of one cluster in this process, over real links. Each has layers of its own over shared stores in memory. */
-import { EventStore, MemoryEventStore, MemoryStateStore, StateStore } from "@millrace/event-sourcing"
-import { Cause, Deferred, Effect, Exit, Fiber, Layer, Schedule, Schema, Scope } from "effect"
-import { describe, expect, test } from "vitest"
+/** Hosts of a cluster forward calls to each other, and links between them break. */
+import { StateStore } from "@millrace/event-sourcing"
+import { Cause, Deferred, Effect, Exit, Fiber, Layer, Schedule, Scope } from "effect"
+import { describe, expect } from "vitest"
 import * as FaultProxy from "../../../testing/src/FaultProxy.ts"
-import { CallsInDoubt } from "../../src/billing/CallsInDoubt.ts"
-import { Charge } from "../../src/billing/Charge.ts"
-import { PriceBook } from "../../src/billing/PricePlan.ts"
-import * as Credits from "../../src/Credits.ts"
-import { Leading } from "../../src/leading/Leading.ts"
-import * as Decisions from "../../src/ledger/Decisions.ts"
-import { Ledger } from "../../src/ledger/Ledger.ts"
-import * as Millrace from "../../src/Millrace.ts"
-import { MasterKey } from "../../src/vault/MasterKey.ts"
-import * as Operation from "../../src/work/Operation.ts"
 import { NotFound } from "../../src/work/OperationError.ts"
-import { MASTER } from "../vault/Vaults.ts"
-
-const LOOPBACK = { host: "127.0.0.1", port: 0 }
-const PRICE = 1_000
-
-interface Work {
-  /** The name of the host that ran each text. */
-  readonly ran: Map<string, Array<string>>
-  answer: (text: string) => Effect.Effect<string, NotFound>
-}
-
-const operationAt = (name: string, work: Work) =>
-  Operation.make("test.say", {
-    summary: "Says",
-    route: { method: "POST", path: "/say", body: { text: Schema.String } },
-    price: PRICE / 1_000,
-    local: true,
-    success: Schema.Struct({ text: Schema.String }),
-    run: ({ text }) =>
-      Effect.suspend(() => {
-        work.ran.set(text, [...(work.ran.get(text) ?? []), name])
-        return Effect.map(work.answer(text), (text) => ({ data: { text } }))
-      })
-  })
-
-interface Options {
-  /** A proxy before the host, at which the others reach it. */
-  readonly behind?: FaultProxy.FaultProxy
-  readonly listen?: number
-}
-
-type Stores = Layer.Layer<EventStore.EventStore | StateStore.StateStore>
-
-const hostOn = (stores: Stores, name: string, work: Work, { behind, listen = 0 }: Options = {}) =>
-  Effect.gen(function* () {
-    const operation = operationAt(name, work)
-    const base = Layer.mergeAll(stores, Layer.orDie(MasterKey.layer(MASTER)))
-    const address = behind === undefined ? LOOPBACK : { ...LOOPBACK, port: behind.port }
-    const layer = Leading.layer([operation], { address, listen: { ...LOOPBACK, port: listen } }).pipe(
-      Layer.provideMerge(Layer.fresh(Millrace.layer({ operations: [operation] }))),
-      Layer.provideMerge(base)
-    )
-    const context = yield* Layer.build(Layer.fresh(layer))
-    const services = yield* Effect.provideContext(
-      Effect.all({ charge: Charge, ledger: Ledger, leading: Leading, prices: PriceBook, callsInDoubt: CallsInDoubt }),
-      context
-    )
-    let requests = 0
-    const call = (accountId: string, text: string, key?: string) =>
-      services.charge.run(
-        operation,
-        { text },
-        {
-          accountId,
-          requestId: `req_${name}_${++requests}`,
-          ...(key === undefined ? {} : { idempotency: { key, request: text } })
-        }
-      )
-    return { ...services, name, call }
-  })
-type Host = Effect.Success<ReturnType<typeof hostOn>>
-
-const until = (isIt: () => boolean) =>
-  Effect.promise(async () => {
-    while (!isIt()) await new Promise((resolve) => setTimeout(resolve, 10))
-  })
-
-const sees = (host: Host, count: number) => until(() => host.leading.hosts().filter(({ state }) => state === "open").length === count)
-
-/** An account whose leader, as `host` sees it, is that host or another. */
-const accountOf = (host: Host, isLed: boolean) =>
-  Effect.gen(function* () {
-    for (let n = 0; ; n++) {
-      const accountId = `acc_${n}`
-      if (host.leading.leads(accountId) !== isLed) continue
-      yield* host.ledger.execute(accountId, Decisions.open({ sealedEmail: "sealed", emailHash: accountId }))
-      yield* host.ledger.execute(accountId, Decisions.grant({ lotId: "lot", amount: Credits.of(10 * PRICE), source: "promotion" }))
-      return accountId
-    }
-  })
-
-const stores = Effect.gen(function* () {
-  return Layer.mergeAll(
-    Layer.succeed(EventStore.EventStore, yield* MemoryEventStore.make),
-    Layer.succeed(StateStore.StateStore, yield* MemoryStateStore.make)
-  )
-})
-
-const testing = (name: string, effect: Effect.Effect<void, unknown, Scope.Scope>) =>
-  test(name, { timeout: 30_000 }, () => Effect.runPromise(Effect.scoped(effect)))
-
-const twoHosts = Effect.gen(function* () {
-  const shared = yield* stores
-  const work: Work = { ran: new Map(), answer: (text) => Effect.succeed(text.toUpperCase()) }
-  const one = yield* hostOn(shared, "one", work)
-  const other = yield* hostOn(shared, "other", work)
-  yield* Effect.all([sees(one, 1), sees(other, 1)])
-  return { shared, work, one, other }
-})
-
-const balanceAt = ({ ledger }: Host, accountId: string) =>
-  Effect.map(ledger.balance(accountId), ({ available, held }) => ({ available: Number(available), held: Number(held) }))
+import { accountOf, balanceAt, hostOn, PRICE, sees, stores, testing, twoHosts, until, type Work } from "./Cluster.ts"
 
 describe("two hosts", () => {
   testing(
@@ -169,37 +58,45 @@ describe("two hosts", () => {
       expect(yield* balanceAt(one, away)).toEqual({ available: 10 * PRICE, held: 0 })
     })
   )
-
-  testing(
-    "share the accounts of a host that leaves, once the calls under way there have ended",
-    Effect.gen(function* () {
-      const shared = yield* stores
-      const work: Work = { ran: new Map(), answer: (text) => Effect.succeed(text) }
-      const one = yield* hostOn(shared, "one", work)
-      const scope = yield* Scope.make()
-      const other = yield* Effect.provideService(hostOn(shared, "other", work), Scope.Scope, scope)
-      yield* Effect.all([sees(one, 1), sees(other, 1)])
-      const away = yield* accountOf(one, false)
-      const started = yield* Deferred.make<void>()
-      const proceed = yield* Deferred.make<void>()
-      work.answer = (text) => Effect.as(Effect.andThen(Deferred.succeed(started, undefined), Deferred.await(proceed)), text)
-      const calling = yield* Effect.forkChild(one.call(away, "a"))
-      yield* Deferred.await(started)
-      const leaving = yield* Effect.forkChild(Scope.close(scope, Exit.void))
-      yield* until(() => one.leading.leads(away))
-      work.answer = (text) => Effect.succeed(text)
-      yield* one.call(away, "b")
-      // Longer than until the row of the host is seen to be gone
-      yield* Effect.sleep("2500 millis")
-      expect(leaving.pollUnsafe()).toBeUndefined()
-      yield* Deferred.succeed(proceed, undefined)
-      expect((yield* Fiber.join(calling)).data).toBe('{"text":"a"}')
-      yield* Fiber.join(leaving)
-      expect(Object.fromEntries(work.ran)).toEqual({ a: ["other"], b: ["one"] })
-      expect(yield* balanceAt(one, away)).toEqual({ available: 8 * PRICE, held: 0 })
-    })
-  )
 })
+
+testing(
+  "a host whose row is refused, as on a full disk, is passed over; calls at it and at others are answered, and charged once",
+  Effect.gen(function* () {
+    const shared = yield* stores
+    const work: Work = { ran: new Map(), answer: (text) => Effect.succeed(text) }
+    let isFull = false
+    const refusing = Layer.effect(
+      StateStore.StateStore,
+      Effect.map(StateStore.StateStore, (store) => ({
+        ...store,
+        write: (changes) =>
+          Effect.suspend(() =>
+            isFull && changes[0].space === "cluster"
+              ? Effect.fail(new StateStore.StateUnavailable({ reason: "no space left on device" }))
+              : store.write(changes)
+          )
+      }))
+    )
+    const one = yield* hostOn(shared, "one", work)
+    const other = yield* hostOn(Layer.provideMerge(refusing, shared), "other", work)
+    yield* Effect.all([sees(one, 1), sees(other, 1)])
+    const away = yield* accountOf(one, false)
+    isFull = true
+    let calls = 0
+    while (!one.leading.leads(away)) {
+      if (calls < 4) yield* Effect.all([one.call(away, `a${calls}`), other.call(away, `b${calls}`)], { concurrency: "unbounded" })
+      calls = Math.min(4, calls + 2)
+      yield* Effect.sleep("500 millis")
+    }
+    // Both lead it now, each for itself
+    expect(other.leading.leads(away)).toBe(true)
+    yield* Effect.all([one.call(away, "c"), other.call(away, "d")], { concurrency: "unbounded" })
+    expect([work.ran.get("c"), work.ran.get("d")]).toEqual([["one"], ["other"]])
+    expect([...work.ran.values()].every(({ length }) => length === 1)).toBe(true)
+    expect(yield* balanceAt(one, away)).toEqual({ available: (10 - calls - 2) * PRICE, held: 0 })
+  })
+)
 
 describe("a link that breaks", () => {
   const partitioned = Effect.gen(function* () {

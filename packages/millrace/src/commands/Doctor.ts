@@ -35,7 +35,7 @@ export const doctor = Command.make(
 ).pipe(
   Command.withShortDescription("Check this host and its store: settings, providers, keys, clock, disk, permissions"),
   Command.withDescription(
-    "Check this host and its store: settings, providers, mail, text messages, proxies, keys, clock, disk, permissions, and whether the files are whole. Changes nothing. Exits with 1 if anything is wrong. The log's content is checked by millrace audit"
+    "Check this host and its store: settings, providers, mail, text messages, proxies, other hosts of its cluster, keys, clock, disk, permissions, and whether the files are whole. Changes nothing. Exits with 1 if anything is wrong. The log's content is checked by millrace audit"
   ),
   Administration.withExamples({
     "millrace doctor": "Run as the user of the server, in its environment",

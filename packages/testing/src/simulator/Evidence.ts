@@ -83,6 +83,8 @@ export interface Final {
   readonly faults: Faults
   readonly faultsEnded: FaultsEnded
   readonly sessionTerms: Terms
+  /** Whether one host led each account. */
+  readonly leading: boolean
   /** The longest timeout of an operation that callers call: milliseconds. */
   readonly longestTimeout: number
   /** When the hosts stopped: milliseconds since 1970. */

@@ -17,6 +17,8 @@ export interface Faults {
   readonly upstreams: number
   /** The receiver of a webhook fails, refuses, asks for patience, loses its answer, or is down for a while. */
   readonly receivers: number
+  /** A link between two hosts breaks under a call that is forwarded, if one host leads each account. */
+  readonly links: number
   /** A caller hangs up. */
   readonly hangUps: number
   /** In each step: a host crashes, restarts, pauses, or is cut off from its event store. */
@@ -55,6 +57,7 @@ export const none: Faults = {
   slow: 0,
   upstreams: 0,
   receivers: 0,
+  links: 0,
   hangUps: 0,
   hosts: 0,
   clocks: 0,
@@ -88,7 +91,8 @@ export const draw = (random: SeededRandom): Faults => {
     yieldEvery: random.pick([2_048, 2_048, 64, 9]),
     late: random.pick(["withhold", "charge"]),
     clocks: rate(0.1),
-    receivers: rate(0.7)
+    receivers: rate(0.7),
+    links: rate(0.6)
   }
 }
 

@@ -12,6 +12,7 @@ import * as FaultyOperation from "./FaultyOperation.ts"
 import * as FaultyStores from "./FaultyStores.ts"
 import * as Inboxes from "./inboxes/Endpoints.ts"
 import * as JobEndpoints from "./JobEndpoints.ts"
+import type { Links } from "./Links.ts"
 import * as Network from "./Network.ts"
 import * as Payments from "./payments/Endpoints.ts"
 import type { SimulatedGateway } from "./payments/Gateway.ts"
@@ -61,6 +62,8 @@ export interface Deployment {
   readonly subscriptions: boolean
   /** What brings people's mail; undefined if nobody can sign in. */
   readonly relay: People.SimulatedRelay | undefined
+  /** The links between hosts, if one leads each account. */
+  readonly links: Links | undefined
   /** Writes of all hosts so far: at the stage of the planned crash, and those sent if an outage is planned. */
   readonly writes: { crash: number; outage: number }
   /** Gets every warning and error that a host logs. */
@@ -117,7 +120,7 @@ export const prepare = (deployment: Deployment, connection: Network.Connection, 
     Effect.map(servicesOf(deployment, process), (services) => {
       operations = [...offered.map((operation) => FaultyOperation.make(operation, { ...injector, services, process })), ...endpoints]
       const background = { recovery: RECOVERY, expiryNotice: EXPIRY_NOTICE } as const
-      return Millrace.layer({
+      const host = Millrace.layer({
         operations,
         late: faults.late,
         ...background,
@@ -126,6 +129,7 @@ export const prepare = (deployment: Deployment, connection: Network.Connection, 
         payments: { ...Payments.terms, ...Subscriptions.terms },
         ...sessions
       })
+      return deployment.links === undefined ? host : Layer.provideMerge(deployment.links.leading(process, operations), host)
     })
   ).pipe(
     withWebhooks(deployment, process),

@@ -63,7 +63,7 @@ export const faultsOf = ({ faults, seed }: Settings): Faults.Faults => ({
 /** Runs a simulation, to its end or until its first violation. */
 export const run = (settings: Settings, workload: AnyWorkload, until: "end" | "violation" = "end"): Effect.Effect<Run> =>
   Effect.suspend(() => {
-    const { hosts, keys = KEYS, opens = OPENS, seed, steps = STEPS, trials = 0 } = settings
+    const { hosts, keys = KEYS, opens = OPENS, leading = false, seed, steps = STEPS, trials = 0 } = settings
     const random = SeededRandom.make(seed)
     const often = (what: Optional, { often, seeds }: typeof WEBHOOKS): number =>
       settings[what] ?? (workload.isStandard === true && random.fork(what).chance(seeds) ? often : 0)
@@ -75,7 +75,8 @@ export const run = (settings: Settings, workload: AnyWorkload, until: "end" | "v
     const subscriptions = often("subscriptions", SUBSCRIPTIONS)
     const people = often("people", PEOPLE)
     const drawn = faultsOf(settings)
-    const faults = subscriptions + people > 0 ? { ...drawn, leaps: Math.max(drawn.leaps, LEAPS) } : drawn
+    const leaps = subscriptions + people > 0 ? Math.max(drawn.leaps, LEAPS) : drawn.leaps
+    const faults = { ...drawn, leaps, links: leading ? drawn.links : 0 }
     const { disorder, yieldEvery } = faults
     const world = new World({ random: random.fork("order"), start: START, disorder, yieldEvery })
     world.note("world", JSON.stringify({ ...faults, appends: undefined }))
@@ -92,7 +93,7 @@ export const run = (settings: Settings, workload: AnyWorkload, until: "end" | "v
       begun = step
     }
     const chosen = choose(workload, settings.operations)
-    const rates = { keys, opens, webhooks, inboxes, codes, proxies, payments, subscriptions, people, trials }
+    const rates = { keys, opens, webhooks, inboxes, codes, proxies, payments, subscriptions, people, trials, leading }
     const options = { world, steps, ...rates, workload: chosen, faults, random, report, goOn, onStep }
     const fiber = world.begin(() => world.outside.fork(simulate(options, hosts), Context.empty()))
     return Effect.map(

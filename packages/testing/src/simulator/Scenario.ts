@@ -20,6 +20,7 @@ import * as Inboxes from "./inboxes/Endpoints.ts"
 import * as FinalInboxes from "./inboxes/FinalPhase.ts"
 import * as JobEndpoints from "./JobEndpoints.ts"
 import { ANSWERED_WITHIN } from "./Leaps.ts"
+import { Links } from "./Links.ts"
 import { LogRecorder } from "./LogRecorder.ts"
 import * as OpenActor from "./OpenActor.ts"
 import { type Outcome, outcomeOf } from "./Outcome.ts"
@@ -156,6 +157,7 @@ const build = (options: SimulationOptions, hostCount: number | undefined): Effec
         nodes: records.nodes
       },
       ...{ gateway: options.payments + options.subscriptions === 0 ? undefined : gateway, writes: { crash: 0, outage: 0 } },
+      links: options.leading ? new Links({ world, random: random.fork("links"), faults, isOver }) : undefined,
       relay: options.people === 0 ? undefined : relay,
       onWarning: (host, message) => {
         const { attempts } = records
@@ -167,7 +169,7 @@ const build = (options: SimulationOptions, hostCount: number | undefined): Effec
       events: recorder.store,
       faults: Faults.none,
       jobs: { runner: false },
-      ...{ webhooks: undefined, proxies: undefined, relay: undefined }
+      ...{ webhooks: undefined, proxies: undefined, relay: undefined, links: undefined }
     })
     const accounts = yield* found(founder, offersOf(options), { verified: 1 + shape.below(3), trials: options.trials }, report)
     const hosts = hostsOf(deployment, hostCount ?? 1 + shape.below(3), runners)
@@ -276,12 +278,12 @@ const found = (
 
 const gather = (simulation: Simulation, faultsEnded: FaultsEnded, survivors: Evidence["survivors"]) =>
   Effect.gen(function* () {
-    const { faults, records, sessionTerms, states, world } = simulation
+    const { faults, leading, records, sessionTerms, states, world } = simulation
     const log = yield* Effect.orDie(Stream.runCollect(records.recorder.store.readAll(EventStore.start)))
     const keys = yield* Effect.orDie(states.list("vaultKeys", { limit: 100_000 }))
     const longestTimeout = Math.max(...offersOf(simulation).map(({ operation }) => Duration.toMillis(operation.timeout)))
     const vaultKeys = new Set(keys.map(({ key }) => key))
-    return indexEvidence(records, { faults, faultsEnded, sessionTerms, longestTimeout, end: world.now, log, survivors, vaultKeys })
+    return indexEvidence(records, { faults, faultsEnded, leading, sessionTerms, longestTimeout, end: world.now, log, survivors, vaultKeys })
   })
 
 /** The audit must find nothing in the log. */

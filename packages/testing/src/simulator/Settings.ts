@@ -48,6 +48,8 @@ export interface Settings {
   readonly people?: number | undefined
   /** How many accounts more call whose address was never verified, so that they begin with a trial: 0 by default. */
   readonly trials?: number | undefined
+  /** Whether one host leads each account, so that hosts forward calls to each other: false by default. */
+  readonly leading?: boolean | undefined
   /** The keys of the operations that are called: all of the workload's by default. */
   readonly operations?: ReadonlyArray<string> | undefined
   /** Faults that are not given are drawn from the seed; `Simulator.none` has none. */

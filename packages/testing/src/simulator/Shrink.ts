@@ -62,6 +62,8 @@ const fewerSubscriptions: Pass = ({ settings, subscriptions }) => (subscriptions
 
 const fewerPeople: Pass = ({ people, settings }) => (people === 0 ? [] : [{ ...settings, people: 0 }])
 
+const withoutLeaders: Pass = ({ settings }) => (settings.leading === true ? [{ ...settings, leading: false }] : [])
+
 /** One operation alone, or one less. */
 const fewerOperations: Pass = ({ settings }, all) => {
   const offered = settings.operations ?? all
@@ -100,7 +102,8 @@ const PASSES: ReadonlyArray<Pass> = [
   fewerProxies,
   fewerPayments,
   fewerSubscriptions,
-  fewerPeople
+  fewerPeople,
+  withoutLeaders
 ]
 
 /** What is left of what the seed drew must be told, for another seed draws other faults, and may have none of these. */

@@ -40,6 +40,8 @@ export interface SimulationOptions {
   readonly people: number
   /** Accounts that begin with a trial, beside those that are verified. */
   readonly trials: number
+  /** Whether one host leads each account. */
+  readonly leading: boolean
   readonly workload: AnyWorkload
   readonly faults: Faults
   readonly random: SeededRandom

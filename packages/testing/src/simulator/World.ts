@@ -212,6 +212,12 @@ export class Process {
     for (const listener of [...this.#exitListeners]) listener()
   }
 
+  /** Runs `listener` once it has ended, however it does. Returns what forgets the listener. */
+  onExit(listener: () => void): () => void {
+    this.#exitListeners.add(listener)
+    return () => this.#exitListeners.delete(listener)
+  }
+
   /** Suspends it, as a long garbage collection does. Milliseconds. */
   pause(millis: number): void {
     if (this.#parked !== undefined || !this.alive) return

@@ -3,7 +3,7 @@
  * A failure before that abandons the job and releases the hold.
  */
 import type { Aggregate } from "@millrace/event-sourcing"
-import { type Duration, Effect, Fiber } from "effect"
+import { type Duration, Effect } from "effect"
 import * as Credits from "../../Credits.ts"
 import * as Acceptance from "../../jobs/Acceptance.ts"
 import { type JobWasRefused, idOf as jobIdOf } from "../../jobs/Job.ts"
@@ -78,15 +78,12 @@ const accepted = <A>(
  */
 const abandon = (needs: Needs, { _tag, call }: Admitted, job: JobCall): Effect.Effect<void> => {
   const { jobs, scope, callsInDoubt } = needs
-  return jobs.abandon(job).pipe(
+  const abandoned = jobs.abandon(job).pipe(
     // Refund as well: the job may have succeeded by then
     Effect.andThen(_tag === "Free" ? Free.unclaim(needs, call) : Effect.asVoid(Amends.makeFree(needs, idsOf(call)))),
-    Effect.andThen(callsInDoubt.remove(call.reservationId)),
-    Effect.retry({ while: isTransient, schedule: Amends.IN_BACKGROUND }),
-    Effect.catchCause((cause) => Effect.logWarning("A job could not be abandoned", { jobId: job.jobId }, cause)),
-    Effect.forkIn(scope),
-    Effect.flatMap((fiber) => Effect.asVoid(Effect.timeoutOption(Fiber.join(fiber), Amends.WRITTEN_WITHIN)))
+    Effect.andThen(callsInDoubt.remove(call.reservationId))
   )
+  return Amends.soon(scope, abandoned, "A job could not be abandoned", { jobId: job.jobId })
 }
 
 const idsOf = ({ accountId, requestId, reservationId }: Call) => ({ accountId, requestId, reservationId })

@@ -3,7 +3,7 @@
  * if the store does not answer, it retries in the background; at the latest, the hold's expiry releases it.
  */
 import type { Aggregate } from "@millrace/event-sourcing"
-import { Cause, Effect, Schedule } from "effect"
+import { Cause, Effect, Fiber, Schedule, type Scope } from "effect"
 import { trialOutcome } from "../../ledger/Account.ts"
 import * as Decisions from "../../ledger/Decisions.ts"
 import * as Reason from "../../work/Reason.ts"
@@ -15,9 +15,39 @@ import { type Services, TRY_AGAIN } from "./Services.ts"
 export type Needs = Pick<Services, "ledger" | "callsInDoubt" | "vault" | "scope">
 
 /** The schedule of retries in the background. It never ends. */
-export const IN_BACKGROUND = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("10 seconds")])
-/** How long a caller waits until the promise that its call is free is stored. */
-export const WRITTEN_WITHIN = "1 second"
+const RETRIES = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("10 seconds")])
+/** How long a caller waits for a correction that goes on in the background. */
+const WAITED_FOR = "1 second"
+
+/**
+ * Starts a correction in the background of `scope`, and retries it while a store does not answer. `failed` is logged with `facts` if it fails
+ * otherwise.
+ */
+const inBackground = <E extends { readonly _tag: string }>(
+  scope: Scope.Scope,
+  correction: Effect.Effect<void, E>,
+  failed: string,
+  facts: object
+): Effect.Effect<Fiber.Fiber<void>> =>
+  correction.pipe(
+    Effect.retry({ while: isTransient, schedule: RETRIES }),
+    Effect.catchCause((cause) => Effect.logWarning(failed, facts, cause)),
+    Effect.forkIn(scope)
+  )
+
+/**
+ * Like {@link inBackground}, and waits at most a second for the correction: it must not be lost because a store is slow, and the answer must
+ * not wait for the store.
+ */
+export const soon = <E extends { readonly _tag: string }>(
+  scope: Scope.Scope,
+  correction: Effect.Effect<void, E>,
+  failed: string,
+  facts: object
+): Effect.Effect<void> =>
+  Effect.flatMap(inBackground(scope, correction, failed, facts), (fiber) =>
+    Effect.asVoid(Effect.timeoutOption(Fiber.await(fiber), WAITED_FOR))
+  )
 
 // releasing a hold
 
@@ -61,9 +91,15 @@ export const outcomeUnknown = (needs: Needs, call: Call): Effect.Effect<never, O
   return promised.pipe(Effect.andThen(correctInBackground(needs, call)), Effect.andThen(Effect.fail(new OutcomeUnknown())))
 }
 
-/** Stores the promise that the call is free, so that another process keeps it if this one dies. */
-export const promise = ({ callsInDoubt }: Pick<Needs, "callsInDoubt">, call: Omit<CallInDoubt, "at">): Effect.Effect<void> =>
-  Effect.asVoid(Effect.timeoutOption(Effect.exit(callsInDoubt.add(call)), WRITTEN_WITHIN))
+/**
+ * Stores the promise that the call is free, so that another process keeps it if this one dies. If the store does not take it within a second,
+ * it is stored in the background. One that is stored after the call was made free is removed by recovery.
+ */
+export const promise = (
+  { callsInDoubt, scope }: Pick<Needs, "callsInDoubt" | "scope">,
+  call: Omit<CallInDoubt, "at">
+): Effect.Effect<void> =>
+  soon(scope, callsInDoubt.add(call), "The promise that a call is free could not be stored", { requestId: call.requestId })
 
 /**
  * In the background, makes a call without a key free. Releases the hold of a call with a key, unless it was settled: then it is replayed.
@@ -75,12 +111,7 @@ export const correctInBackground = (needs: Needs, { accountId, key, requestId, r
     key === undefined
       ? Effect.flatMap(makeFree(needs, call), (known) => (known ? callsInDoubt.remove(reservationId) : Effect.void))
       : endedAnyway(ledger.execute(accountId, Decisions.release(reservationId, "service_error"), { $correlationId: requestId }))
-  return end.pipe(
-    Effect.retry({ while: isTransient, schedule: IN_BACKGROUND }),
-    Effect.catchCause((cause) => Effect.logWarning("A call that failed could not be released or refunded", { requestId }, cause)),
-    Effect.forkIn(scope),
-    Effect.asVoid
-  )
+  return Effect.asVoid(inBackground(scope, end, "A call that failed could not be released or refunded", { requestId }))
 }
 
 /** Releases the hold of a call or refunds its charge. False if the account has neither, or not yet. */
