@@ -1,6 +1,7 @@
 import { Credits } from "@millrace/core"
 import { describe, expect, test } from "vitest"
 import type { AccountEvent } from "../../src/ledger/AccountEvent.ts"
+import { get } from "../../src/ledger/Get.ts"
 import * as Purse from "../../src/ledger/Purse.ts"
 
 const amount = Credits.of(500)
@@ -37,8 +38,11 @@ const released = (reservationId: string): AccountEvent => ({
   lots: parts
 })
 
+const holdOf = ({ holds }: Purse.Purse, event: AccountEvent): Purse.Hold | undefined =>
+  "reservationId" in event ? get(holds, event.reservationId) : undefined
+
 const purseAfter = (...events: ReadonlyArray<AccountEvent>): Purse.Purse =>
-  events.reduce((purse, event) => Purse.evolve(purse, event, 0), Purse.initial)
+  events.reduce((purse, event) => Purse.evolve(purse, event, holdOf(purse, event), 0), Purse.initial)
 
 describe("a purse at rest", () => {
   test("shares its empty map of holds with all others", () => {
@@ -50,7 +54,7 @@ describe("a purse at rest", () => {
 
   test("takes new holds, which no other purse sees", () => {
     const rested = purseAfter(granted, reserved("a"), released("a"))
-    const busy = Purse.evolve(rested, reserved("b"), 0)
+    const busy = Purse.evolve(rested, reserved("b"), undefined, 0)
     expect([...busy.holds].map(([id]) => id)).toEqual(["b"])
     expect([...rested.holds]).toEqual([])
   })
