@@ -1,5 +1,5 @@
 /** The event store on PostgreSQL. Appends to many streams share a transaction, which the server syncs before it answers. */
-import { ClockGuard, EventStore, followPages, GroupCommit, Paging, type StreamName } from "@millrace/event-sourcing"
+import { ClockGuard, EventStore, followPages, GroupCommit, type Head, Paging, type Skip, type StreamName } from "@millrace/event-sourcing"
 import { Cause, Effect, Exit, Layer } from "effect"
 import { isText } from "./BinaryArrays.ts"
 import * as Connections from "./Connections.ts"
@@ -64,15 +64,19 @@ export const makeOn = Effect.fnUntraced(function* (
     readStream: (stream, options) => Paging.ofStream((at) => Effect.mapError(log.readStream(stream, at), unavailable), options),
     lastRevision: (stream) => Effect.mapError(groups.tails(stream), unavailable),
     readAll: (after) => Paging.ofLog(after, (seen) => Effect.mapError(log.readAll(seen), unavailable)),
-    subscribe: (after, selection) => {
-      const types = selection?.types && new Set(selection.types)
-      return followPages(after, wake.head, (seen) =>
-        Effect.suspend((): Effect.Effect<Pick<EventStore.Batch, "events" | "position">, EventStore.StoreUnavailable> => {
-          const events = recent.between(seen, wake.head.position)
-          if (events !== undefined) return Effect.succeed({ events })
-          const read = Effect.mapError(groups.parts({ after: seen, types }), unavailable)
-          return Effect.map(read, ({ events, position }) => (position === seen ? { events } : { events, position }))
-        })
+    subscribe: (after, subscription = {}) => {
+      const types = subscription.types && new Set(subscription.types)
+      return followPages(
+        after,
+        wake.head,
+        (seen) =>
+          Effect.suspend((): Effect.Effect<Pick<EventStore.Batch, "events" | "position">, EventStore.StoreUnavailable> => {
+            const written = recent.between(seen, wake.head.position)
+            if (written !== undefined) return Effect.succeed({ events: written.flatMap(({ events }) => events) })
+            const read = Effect.mapError(groups.parts({ after: seen, types }), unavailable)
+            return Effect.map(read, ({ events, position }) => (position === seen ? { events } : { events, position }))
+          }),
+        skipBy(recent, wake.head, subscription)
       )
     },
     head: Effect.mapError(log.last, unavailable),
@@ -82,6 +86,15 @@ export const makeOn = Effect.fnUntraced(function* (
   })
   return readOnly ? store : yield* guarded(store, connections)
 })
+
+/** Skips what this process has written, if nothing of it is selected. */
+const skipBy = (recent: Recent, head: Head, { skip, ...selection }: EventStore.Subscription): Skip | undefined =>
+  skip &&
+  ((after) => {
+    const written = recent.between(after, head.position)
+    const end = written?.at(-1)?.end
+    return end === undefined || written?.some((one) => one.mayMatch(selection)) === true || !skip(after, end) ? undefined : end
+  })
 
 /** The result of an append, from the outcome of its transaction. */
 const appendedOf = (

@@ -2,13 +2,12 @@
  * The log in one SQLite file, without Effect. Inside a transaction ({@link SqliteLog.transact}), each append succeeds or conflicts by
  * itself: it checks before it writes, so a conflict needs no rollback.
  */
-import { EventStore, type Paging, type Place, positionOf, type StreamName } from "@millrace/event-sourcing"
+import { EventStore, type Paging, type Place, positionOf, type StreamName, WrittenEvents } from "@millrace/event-sourcing"
 import type Database from "better-sqlite3"
 import { Connection, type ConnectionOptions } from "./Connection.ts"
 import { Fault } from "./Fault.ts"
 import { PRAGMAS, SCHEMA } from "./LogTables.ts"
 import { type Row, StreamIndex } from "./StreamIndex.ts"
-import { WrittenEvents } from "./WrittenEvents.ts"
 
 /** The most events in a page: reading them takes about a third of a millisecond. */
 export const PAGE = 512

@@ -1,5 +1,7 @@
-/** The events of one transaction, still in memory. Followers right before them need not read them from the file. */
-import { type EventStore, type Place, positionOf, StreamName } from "@millrace/event-sourcing"
+/** The events of one transaction of this process, still in memory. Followers right before them need not read them from the store. */
+import type * as EventStore from "./EventStore.ts"
+import { type Place, positionOf } from "./LogPlace.ts"
+import * as StreamName from "./StreamName.ts"
 
 interface Append {
   readonly stream: StreamName.StreamName
@@ -30,12 +32,17 @@ export class WrittenEvents {
     this.#count += events.length
   }
 
+  /** How many events there are. */
+  get size(): number {
+    return this.#count
+  }
+
   /** The position of the last event. */
   get end(): EventStore.Position {
     return positionOf(this.after + this.#count)
   }
 
-  /** The events as the file has them. Made once, for all followers. */
+  /** The events as the store has them. Made once, for all followers. */
   get events(): ReadonlyArray<EventStore.RecordedEvent> {
     this.#events ??= recorded(this.after, this.#appends)
     return this.#events
