@@ -97,7 +97,7 @@ describe("doctor reports", () => {
     ])
     expect(readdirSync(folder)).toEqual([])
     expect(await wrongOf("mysql://host/db")).toEqual([["store", expect.stringContaining("unknown store")]])
-    expect(await wrongOf("postgres://host/db")).toEqual([["store", expect.stringContaining("docs/postgresql.md")]])
+    expect(await wrongOf("postgres://host/db")).toEqual([["store", expect.stringContaining("PostgreSQL at host:5432/db: no such host")]])
     const half = await made()
     renameSync(half.state, `${half.state}.away`)
     expect(await wrongOf(half.url)).toEqual([["store", expect.stringContaining("millrace.state.db is missing")]])

@@ -137,8 +137,10 @@ describe("the doctor of a host of a cluster", () => {
     const env = { MILLRACE_MASTER_KEY: "5a".repeat(32) }
     const address = `127.0.0.1:${await portOf(false)}`
     const server = await serve(["--store", database, "--cluster", address], { env })
-    const hosts = async (more: Environment) => (await examine(database, { MILLRACE_CLUSTER: "127.0.0.1:0", ...more })).told[1]
-    expect(await hosts(env)).toBe(`ok hosts: reached ${address} -> `)
+    const of = (more: Environment) => examine(database, { MILLRACE_CLUSTER: "127.0.0.1:0", ...more })
+    const hosts = async (more: Environment) => (await of(more)).told[1]
+    const { code, told } = await of(env)
+    expect([code, told[1]]).toEqual([0, `ok hosts: reached ${address} -> `])
     expect(await hosts({})).toMatch(/^WRONG hosts: a store on PostgreSQL or KurrentDB needs MILLRACE_MASTER_KEY, the same for every host/u)
     expect(await hosts({ MILLRACE_MASTER_KEY: "42".repeat(32) })).toMatch(/^WRONG hosts: the master key is not that of the store: /u)
     await server.kill()
