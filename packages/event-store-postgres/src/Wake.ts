@@ -7,7 +7,7 @@
  * sync.
  */
 import { Socket } from "node:net"
-import { type EventStore, type Head, parsePosition, WatchedHead } from "@millrace/event-sourcing"
+import { EventStore, type Head, parsePosition, WatchedHead } from "@millrace/event-sourcing"
 import { type Context, Effect, Latch, type Scope } from "effect"
 import pg from "pg"
 import type { Connections, Settings } from "./Connections.ts"
@@ -50,9 +50,13 @@ export const make = Effect.fnUntraced(function* (
     return Effect.ignore(connections.read("SELECT pg_notify($1, $2)", channel, head.position))
   })
   yield* Effect.forkScoped(Effect.forever(moved.await.pipe(Effect.andThen(notify), Effect.andThen(Effect.sleep(NOTIFY)))))
+  let newest = EventStore.start
   return {
     head,
     appended: (position) => {
+      // A transaction whose appends were all refused has written nothing to tell of
+      if (position <= newest) return
+      newest = position
       head.advance(position)
       moved.openUnsafe()
     }
