@@ -22,10 +22,6 @@ export class WrittenEvents {
     this.after = after
   }
 
-  get isEmpty(): boolean {
-    return this.#count === 0
-  }
-
   /** Adds events at the places after the last one. Only before the first read. */
   add(stream: StreamName.StreamName, revision: EventStore.Revision, events: ReadonlyArray<EventStore.EventData>): void {
     this.#appends.push({ stream, revision, events })

@@ -91,9 +91,10 @@ export const makeOn = Effect.fnUntraced(function* (
 const skipBy = (recent: Recent, head: Head, { skip, ...selection }: EventStore.Subscription): Skip | undefined =>
   skip &&
   ((after) => {
-    const written = recent.between(after, head.position)
-    const end = written?.at(-1)?.end
-    return end === undefined || written?.some((one) => one.mayMatch(selection)) === true || !skip(after, end) ? undefined : end
+    const written = recent.between(after, head.position) ?? []
+    const end = written.at(-1)?.end
+    if (end === undefined || written.some((one) => one.mayMatch(selection))) return undefined
+    return skip(after, end) ? end : undefined
   })
 
 /** The result of an append, from the outcome of its transaction. */

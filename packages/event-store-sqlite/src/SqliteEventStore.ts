@@ -100,7 +100,8 @@ const subscriber = (log: SqliteLog, read: Read, head: Head): Service["subscribe"
     skip &&
     ((after) => {
       const written = log.justWritten(placeOf(after))
-      return written === undefined || written.mayMatch(selection) || !skip(after, written.end) ? undefined : written.end
+      if (written === undefined || written.mayMatch(selection)) return undefined
+      return skip(after, written.end) ? written.end : undefined
     })
   return (after, subscription = {}) => follow(after, head, pageAfter, skipBy(subscription))
 }

@@ -87,7 +87,7 @@ export class SqliteLog {
         this.#index.requireSound()
         this.#written = new WrittenEvents(this.place)
         body()
-        if (!this.#written.isEmpty) this.#index.write()
+        if (this.#written.size > 0) this.#index.write()
       })
       isUndone = false
     } finally {
@@ -157,7 +157,7 @@ export class SqliteLog {
 
   /** The events that this connection wrote last, if they directly follow a place. Followers need not read them from the file. */
   justWritten(after: Place): WrittenEvents | undefined {
-    return after === this.#written.after && !this.#written.isEmpty ? this.#written : undefined
+    return after === this.#written.after && this.#written.size > 0 ? this.#written : undefined
   }
 
   /** At most {@link PAGE} events; fewer only at the end of the log. */

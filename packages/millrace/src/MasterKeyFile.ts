@@ -6,8 +6,11 @@ import { CommandFailed, fail, textOf } from "./Failure.ts"
 import * as SecretFile from "./SecretFile.ts"
 import * as SettingNames from "./SettingNames.ts"
 
+/** The environment variable with the master key. */
+export const VARIABLE = "MILLRACE_MASTER_KEY"
+
 /** `MILLRACE_MASTER_KEY`, where it is set. */
-export const byEnvironment = Config.Redacted("MILLRACE_MASTER_KEY").pipe(Config.option, Config.map(Option.getOrUndefined))
+export const byEnvironment = Config.Redacted(VARIABLE).pipe(Config.option, Config.map(Option.getOrUndefined))
 
 /** The given key, else that of the file. A new store gets one, because nothing is sealed yet. */
 export const layer = (given: Redacted.Redacted<string> | undefined, file: string, isNew: boolean) =>

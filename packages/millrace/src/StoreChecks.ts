@@ -23,9 +23,6 @@ const LARGE_LOG = 512 * MIB
 /** Milliseconds by which the clocks of hosts that write to one log may differ. */
 const OFFSET = 2_000
 
-/** The variable with the master key of a store that hosts share. */
-const MASTER_KEY = "MILLRACE_MASTER_KEY"
-
 const sizeOf = (file: string): number => statSync(file, { throwIfNoEntry: false })?.size ?? 0
 
 const inMiB = (bytes: number): string => `${(bytes / MIB).toFixed(1)} MiB`
@@ -90,8 +87,8 @@ const wholeness = ({ log, state }: StoreUrl.Files) =>
 
 const vault = ({ state, masterKey }: StoreUrl.Files) =>
   Effect.gen(function* () {
-    const source = (yield* MasterKeyFile.byEnvironment) === undefined ? masterKey : MASTER_KEY
-    const key = yield* MasterKeyFile.find(masterKey, `it is missing: set ${MASTER_KEY}, or put the file back at ${masterKey}`)
+    const source = (yield* MasterKeyFile.byEnvironment) === undefined ? masterKey : MasterKeyFile.VARIABLE
+    const key = yield* MasterKeyFile.find(masterKey, `it is missing: set ${MasterKeyFile.VARIABLE}, or put the file back at ${masterKey}`)
     return yield* opened(source, Layer.mergeAll(SqliteStateStore.layer({ filename: state, readOnly: true }), MasterKey.layer(key)))
   })
 
@@ -150,7 +147,7 @@ const shared = (url: string) =>
     const look = EventStore.EventStore.use(({ head }) => head).pipe(Effect.provide(log))
     const store = yield* check("store", Effect.as(look, finding("the log can be read")))
     if (!store.ok) return [store]
-    const key = yield* check("master key", opened(MASTER_KEY, StoreUrl.secretsLayer(url)))
+    const key = yield* check("master key", opened(MasterKeyFile.VARIABLE, StoreUrl.secretsLayer(url)))
     return StoreUrl.isPostgres(url) ? [store, key, yield* check("clock", clock(log))] : [store, key]
   })
 
