@@ -7,7 +7,17 @@ import { Command, type Committed, type Metadata } from "./CommandBatch.ts"
 import type { Decide, Decider } from "./Decider.ts"
 import type { Tagged } from "./EventCodec.ts"
 import { EventIds } from "./EventIds.ts"
-import { type AppendInDoubt, type AppendTooLarge, EventStore, type ExpectedRevision, revisionOf, StoreUnavailable } from "./EventStore.ts"
+import {
+  type AppendInDoubt,
+  type AppendTooLarge,
+  type Condition,
+  type ConditionFailed,
+  EventStore,
+  type ExpectedRevision,
+  expectedOf,
+  revisionOf,
+  StoreUnavailable
+} from "./EventStore.ts"
 import * as StreamName from "./StreamName.ts"
 import { type Current, type Durable, makeReader, type SnapshotOptions, Snapshots, type StreamRefused } from "./StreamState.ts"
 import { Busy, LiveStream, StreamWriter } from "./StreamWriter.ts"
@@ -49,6 +59,17 @@ export interface Aggregate<State, Event> {
     told: (exit: Exit.Exit<Committed<State, Event>, E | Failure>) => void
   ) => { dropped: boolean }
   /**
+   * {@link submit} for a decision that also rests on other streams. Fails with `ConditionFailed` if one of them does not end where it is
+   * expected, and nothing was written: the store checks that in one step with the append, or right before it where it cannot.
+   */
+  readonly submitIf: <E>(
+    conditions: ReadonlyArray<Condition>,
+    id: string,
+    decide: Decide<State, Event, E>,
+    metadata: Metadata | undefined,
+    told: (exit: Exit.Exit<Committed<State, Event>, E | Failure | ConditionFailed>) => void
+  ) => { dropped: boolean }
+  /**
    * Decides on the newest state. Answers and refusals are returned when all events that led to them are durable.
    * `decide` may run again after a conflict. A caller that is interrupted while it waits leaves the queue. Once its events were sent to the
    * store, they are written nevertheless.
@@ -70,6 +91,11 @@ export interface Aggregate<State, Event> {
    * memory, or the store has to be waited for.
    */
   readonly readNow: (id: string) => Current<State> | undefined
+  /**
+   * The state in memory, unconfirmed, and the condition under which it is the newest, for a decision by `submitIf` of another aggregate.
+   * Undefined if the stream is not in memory.
+   */
+  readonly assume: (id: string) => { readonly current: Current<State>; readonly condition: Condition } | undefined
   /**
    * The newest durable state in memory, which may be older than the store's. Undefined if the stream is not in memory.
    * Synchronous, and does not keep the stream in memory. For hints and metrics, never for a decision.
@@ -131,6 +157,52 @@ const liveStreams = <State, Event>(category: string, onForget: (stream: LiveStre
   }
 }
 
+/** Reads of streams in memory. `use`: the stream, unless the aggregate is closed. `load`: a read by the writer, which skips no command. */
+const readsOf = <State, Event>(
+  { lastRevision }: EventStore["Service"],
+  clock: Clock.Clock,
+  use: (id: string) => LiveStream<State, Event> | undefined,
+  load: (id: string) => Effect.Effect<Current<State>, Failure>
+): Pick<Aggregate<State, Event>, "read" | "readNow" | "assume"> => {
+  const asOfNow = ({ state, revision, position, at }: Durable<State>): Current<State> => ({
+    state,
+    revision,
+    position,
+    at: Math.max(clock.currentTimeMillisUnsafe(), at)
+  })
+
+  /** The state in memory, if it is as new as the end that the store tells. */
+  const confirmed = ({ durable }: LiveStream<State, Event>, last: ExpectedRevision): Current<State> | undefined =>
+    durable !== undefined && durable.revision >= revisionOf(last) ? asOfNow(durable) : undefined
+
+  return {
+    // A read skips the queue: it needs only the store's confirmation that the state in memory is the newest
+    readNow: (id) => {
+      const stream = use(id)
+      if (stream?.durable === undefined) return undefined
+      const last = lastRevision.now?.(stream.name)
+      return last === undefined ? undefined : confirmed(stream, last)
+    },
+    assume: (id) => {
+      const stream = use(id)
+      if (stream?.durable === undefined) return undefined
+      const { durable, name } = stream
+      return { current: asOfNow(durable), condition: { stream: name, expected: expectedOf(durable.revision) } }
+    },
+    read: (id) =>
+      Effect.suspend(() => {
+        const stream = use(id)
+        if (stream?.durable === undefined) return load(id)
+        const answer = (last: ExpectedRevision): Effect.Effect<Current<State>, Failure> => {
+          const current = confirmed(stream, last)
+          return current === undefined ? load(id) : Effect.succeed(current)
+        }
+        const now = lastRevision.now?.(stream.name)
+        return now === undefined ? Effect.flatMap(lastRevision(stream.name), answer) : answer(now)
+      })
+  }
+}
+
 export const make = Effect.fnUntraced(function* <State, Event extends Tagged>(
   decider: Decider<State, Event>,
   { queueLimit = 10_000, batchLimit = 500, idleAfter = "1 minute", ...options }: Options<State> = {}
@@ -154,8 +226,15 @@ export const make = Effect.fnUntraced(function* <State, Event extends Tagged>(
     return Effect.timeoutOption(Effect.interruptible(writer.allResting), DRAIN)
   })
 
-  const submit: Aggregate<State, Event>["submit"] = (id, decide, metadata, told) => {
-    const command = new Command<State, Event>(decide, metadata, told as ConstructorParameters<typeof Command<State, Event>>[2])
+  const submitIf = <E>(
+    conditions: ReadonlyArray<Condition> | undefined,
+    id: string,
+    decide: Decide<State, Event, E>,
+    metadata: Metadata | undefined,
+    told: (exit: Exit.Exit<Committed<State, Event>, E | Failure>) => void
+  ): { dropped: boolean } => {
+    const tell = told as ConstructorParameters<typeof Command<State, Event>>[2]
+    const command = new Command<State, Event>(decide, metadata, tell, conditions)
     const refuse = (failure: Failure) => told(Exit.fail(failure))
     const stream = streams.use(id)
     if (closed) refuse(new StoreUnavailable({ reason: "closed" }))
@@ -163,6 +242,8 @@ export const make = Effect.fnUntraced(function* <State, Event extends Tagged>(
     else writer.add(stream, command)
     return command
   }
+
+  const submit: Aggregate<State, Event>["submit"] = (...of) => submitIf(undefined, ...of)
 
   const execute: Aggregate<State, Event>["execute"] = (id, decide, metadata) =>
     Effect.callback((resume) => {
@@ -180,43 +261,18 @@ export const make = Effect.fnUntraced(function* <State, Event extends Tagged>(
       return execute(id, decide, metadata)
     })
 
-  const asOfNow = ({ state, revision, position, at }: Durable<State>): Current<State> => ({
-    state,
-    revision,
-    position,
-    at: Math.max(clock.currentTimeMillisUnsafe(), at)
-  })
-
-  /** The state in memory, if it is as new as the end that the store tells. */
-  const confirmed = (stream: LiveStream<State, Event>, last: ExpectedRevision): Current<State> | undefined =>
-    stream.durable !== undefined && stream.durable.revision >= revisionOf(last) ? asOfNow(stream.durable) : undefined
-
-  /** A read skips the queue: it needs only the store's confirmation that the state in memory is the newest. */
-  const readNow: Aggregate<State, Event>["readNow"] = (id) => {
-    const stream = streams.use(id)
-    if (stream.durable === undefined || closed) return undefined
-    const last = store.lastRevision.now?.(stream.name)
-    return last === undefined ? undefined : confirmed(stream, last)
-  }
-
-  const read: Aggregate<State, Event>["read"] = (id) =>
-    Effect.suspend(() => {
-      const stream = streams.use(id)
-      if (stream.durable === undefined || closed) return execute(id, readOnly)
-      const answer = (last: ExpectedRevision): Effect.Effect<Current<State>, Failure> => {
-        const current = confirmed(stream, last)
-        return current === undefined ? execute(id, readOnly) : Effect.succeed(current)
-      }
-      const now = store.lastRevision.now?.(stream.name)
-      return now === undefined ? Effect.flatMap(store.lastRevision(stream.name), answer) : answer(now)
-    })
-
+  const reads = readsOf(
+    store,
+    clock,
+    (id) => (closed ? undefined : streams.use(id)),
+    (id) => execute(id, readOnly)
+  )
   const aggregate: Aggregate<State, Event> = {
     submit,
+    submitIf,
     execute,
     begin,
-    read,
-    readNow,
+    ...reads,
     known: (id) => streams.peek(id)?.durable?.state,
     refused: () => [...writer.refusals.values()],
     unsaved: () => [...(snapshots?.unsaved ?? [])],

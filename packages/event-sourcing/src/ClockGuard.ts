@@ -5,7 +5,7 @@
  * monotonic clock at each append, to notice that the clock was set or the host slept. Appends succeed again once the clocks agree.
  */
 import { Clock, Duration, Effect, Exit, Latch, type Scope, Semaphore } from "effect"
-import { type Append, appendBy, type ClockStatus, type EventStore, StoreUnavailable } from "./EventStore.ts"
+import { type Append, appendBy, type ClockStatus, type EventStore, StoreUnavailable, wrapAppend } from "./EventStore.ts"
 
 /** Milliseconds by which a host's clock and its store's clock may differ. */
 export const BOUND = 2_000
@@ -52,19 +52,24 @@ export const make = <Answer, E>(
       const reason = guard.check()
       return reason === undefined ? undefined : new StoreUnavailable({ reason, why: "clock" })
     }
-    const { submit } = store.append
+    const { isConditional = false, submit } = store.append
     const checked: Append =
       submit === undefined
-        ? (...of) =>
+        ? wrapAppend(store.append, (...of) =>
             Effect.suspend(() => {
               const refused = refusal()
               return refused === undefined ? store.append(...of) : Effect.fail(refused)
             })
-        : appendBy((stream, expected, events, told) => {
-            const refused = refusal()
-            return refused === undefined ? submit(stream, expected, events, told) : told(Exit.fail(refused))
-          })
-    const append: Append = onlyForAppends ? (...of) => (guard.isAsked ? checked(...of) : Effect.andThen(first, checked(...of))) : checked
+          )
+        : appendBy(
+            (stream, expected, events, told, conditions) => {
+              const refused = refusal()
+              return refused === undefined ? submit(stream, expected, events, told, conditions) : told(Exit.fail(refused))
+            },
+            { isConditional }
+          )
+    const afterFirst = () => wrapAppend(checked, (...of) => (guard.isAsked ? checked(...of) : Effect.andThen(first, checked(...of))))
+    const append = onlyForAppends ? afterFirst() : checked
     return { ...store, append, clock: { status: Effect.sync(() => guard.status()) } }
   })
 

@@ -6,7 +6,7 @@ import { type Clock, Exit, Result } from "effect"
 import type { Decide, Decider } from "./Decider.ts"
 import type { Tagged } from "./EventCodec.ts"
 import type { EventIds } from "./EventIds.ts"
-import type { EventData, Position } from "./EventStore.ts"
+import type { Condition, EventData, ExpectedRevision, Position } from "./EventStore.ts"
 import * as HashChain from "./HashChain.ts"
 import { toIso } from "./Iso.ts"
 import type { StreamName } from "./StreamName.ts"
@@ -36,6 +36,8 @@ const UNDECIDED = Exit.die("not decided")
 export class Command<State, Event> {
   readonly decide: Decide<State, Event, unknown>
   readonly metadata: Metadata | undefined
+  /** Where other streams must end for the decision to count. */
+  readonly conditions: ReadonlyArray<Condition> | undefined
   /** Whether the caller was interrupted while it waited. */
   dropped = false
   readonly #told: (exit: Exit.Exit<Committed<State, Event>, unknown>) => void
@@ -45,10 +47,12 @@ export class Command<State, Event> {
   constructor(
     decide: Decide<State, Event, unknown>,
     metadata: Metadata | undefined,
-    told: (exit: Exit.Exit<Committed<State, Event>, unknown>) => void
+    told: (exit: Exit.Exit<Committed<State, Event>, unknown>) => void,
+    conditions?: ReadonlyArray<Condition>
   ) {
     this.decide = decide
     this.metadata = metadata
+    this.conditions = conditions
     this.#told = told
   }
 
@@ -88,6 +92,8 @@ interface Decided<State> extends Pick<Durable<State>, "state" | "revision" | "ha
 export interface CommandBatch<State, Event> extends Decided<State> {
   readonly commands: Array<Command<State, Event>>
   readonly events: Array<EventData>
+  /** The conditions of all commands. */
+  readonly conditions: ReadonlyArray<Condition> | undefined
 }
 
 /**
@@ -104,11 +110,14 @@ export const decideAll = <State, Event extends Tagged>(
   const { state, revision, hash } = durable
   const commands: Array<Command<State, Event>> = []
   const events: Array<EventData> = []
+  let ends: Ends | undefined
   let decided: Decided<State> = { state, revision, hash, at: Math.max(services.clock.currentTimeMillisUnsafe(), durable.at), chars: 0 }
   let taken = 0
   for (const command of waiting) {
     if (taken === limit) break
     if (!command.dropped) {
+      // Of two commands that expect different ends of a stream, the second begins the next append
+      if (!isConsistent(ends, command.conditions)) break
       const before = events.length
       const next = decideOne(services, name, decided, command, events)
       const isTooLarge = next.chars > BATCH_CHARS && events.length > before
@@ -119,6 +128,7 @@ export const decideAll = <State, Event extends Tagged>(
       }
       decided = next
       commands.push(command)
+      ends = addAll(ends, command.conditions)
       if (isTooLarge) {
         // Too large by itself: it is sent alone, because the store may refuse it
         taken++
@@ -130,8 +140,24 @@ export const decideAll = <State, Event extends Tagged>(
   // Most batches take all that wait
   if (taken === waiting.length) waiting.length = 0
   else waiting.splice(0, taken)
-  return { ...decided, commands, events }
+  return { ...decided, commands, events, conditions: conditionsOf(ends) }
 }
+
+type Ends = Map<StreamName, ExpectedRevision>
+
+/** Whether a command expects no other end of a stream than the commands before it. */
+const isConsistent = (ends: Ends | undefined, conditions: ReadonlyArray<Condition> = []): boolean =>
+  ends === undefined || conditions.every(({ stream, expected }) => (ends.get(stream) ?? expected) === expected)
+
+const addAll = (ends: Ends | undefined, conditions: ReadonlyArray<Condition> | undefined): Ends | undefined => {
+  if (conditions === undefined) return ends
+  const all: Ends = ends ?? new Map()
+  for (const { stream, expected } of conditions) all.set(stream, expected)
+  return all
+}
+
+const conditionsOf = (ends: Ends | undefined): ReadonlyArray<Condition> | undefined =>
+  ends && [...ends].map(([stream, expected]) => ({ stream, expected }))
 
 /** Adds the command's events to `events`. Returns the state after them. */
 const decideOne = <State, Event extends Tagged>(

@@ -2,9 +2,12 @@
  * The event store: streams of events that are appended at an exact revision, read in order, and followed live.
  * All code that uses this interface behaves the same in memory, on SQLite, on PostgreSQL and on KurrentDB.
  */
-import { type Array, type Brand, Context, Effect, type Exit, Schema, type Stream } from "effect"
+import { type Array, type Brand, Context, Effect, type Exit, type Stream } from "effect"
 import type { DecidedEvent } from "./DecidedEvent.ts"
+import { type AppendInDoubt, AppendTooLarge, ConditionFailed, type StoreUnavailable, type WrongRevision } from "./StoreErrors.ts"
 import type { StreamName } from "./StreamName.ts"
+
+export { AppendInDoubt, AppendTooLarge, ConditionFailed, StoreUnavailable, WrongRevision } from "./StoreErrors.ts"
 
 /** The place of an event in its stream, counted from 0. */
 export type Revision = number
@@ -118,51 +121,6 @@ export const expectedOf = (revision: Revision): ExpectedRevision => (revision ==
 /** The last revision as a number; -1 stands for a stream without events. */
 export const revisionOf = (last: ExpectedRevision): Revision => (last === "noStream" ? -1 : last)
 
-/** Unchecked: an event that a store tells is checked where it is folded, as one that is read. */
-const Recorded: Schema.Codec<RecordedEvent, unknown> = Schema.Any
-
-/** The stream's last revision is not the expected one. Nothing was written. */
-export class WrongRevision extends Schema.TaggedError<WrongRevision>()("WrongRevision", {
-  stream: Schema.String,
-  actual: Schema.Union([Schema.Int, Schema.Literal("noStream")]),
-  /** All events after the expected revision up to `actual`, if the store tells them with the refusal. */
-  newer: Schema.optionalKey(Schema.Array(Recorded))
-}) {
-  override get message(): string {
-    return `Stream ${this.stream} is at revision ${this.actual}, not where the append expected it`
-  }
-}
-
-/** The store did not answer: either all events were written or none. Send the identical append again to find out. */
-export class AppendInDoubt extends Schema.TaggedError<AppendInDoubt>()("AppendInDoubt", {
-  stream: Schema.String,
-  reason: Schema.String
-}) {
-  override get message(): string {
-    return `Whether the append to ${this.stream} was written is not known: ${this.reason}`
-  }
-}
-
-/** The append has more than {@link MAX_APPEND_BYTES}. Nothing was written; do not retry. */
-export class AppendTooLarge extends Schema.TaggedError<AppendTooLarge>()("AppendTooLarge", {
-  stream: Schema.String,
-  bytes: Schema.Int
-}) {
-  override get message(): string {
-    return `The append to ${this.stream} has ${this.bytes} bytes, more than a store takes at once`
-  }
-}
-
-/** The store cannot serve now, or this host must not write because its `clock` is wrong. An append that failed with this wrote nothing. */
-export class StoreUnavailable extends Schema.TaggedError<StoreUnavailable>()("StoreUnavailable", {
-  reason: Schema.String,
-  why: Schema.optionalKey(Schema.Literal("clock"))
-}) {
-  override get message(): string {
-    return `The event store is not available: ${this.reason}`
-  }
-}
-
 /** The comparison of this host's clock with the store's. */
 export interface ClockStatus {
   /** Milliseconds by which this host's clock is ahead; undefined until the store has answered with its time. */
@@ -171,51 +129,86 @@ export interface ClockStatus {
   readonly trouble: string | undefined
 }
 
-export type AppendFailure = WrongRevision | AppendInDoubt | AppendTooLarge | StoreUnavailable
+export type AppendFailure = WrongRevision | ConditionFailed | AppendInDoubt | AppendTooLarge | StoreUnavailable
 
 type Told<A, E> = (exit: Exit.Exit<A, E>) => void
+
+/** Where another stream must end for an append to be written, because what is appended was decided by that stream. */
+export interface Condition {
+  readonly stream: StreamName
+  readonly expected: ExpectedRevision
+}
 
 /** An append by callback. It calls `told` exactly once, at the latest when the store is closed; perhaps before it returns. */
 export type SubmitAppend = (
   stream: StreamName,
   expected: ExpectedRevision,
   events: Array.NonEmptyReadonlyArray<EventData>,
-  told: Told<Appended, AppendFailure>
+  told: Told<Appended, AppendFailure>,
+  conditions?: ReadonlyArray<Condition>
 ) => void
 
+/** An append as an effect, and what a store may offer beside it. A wrapper that replaces the function replaces these properties as well. */
 export interface Append {
-  (stream: StreamName, expected: ExpectedRevision, events: Array.NonEmptyReadonlyArray<EventData>): Effect.Effect<Appended, AppendFailure>
-  /**
-   * The same without a fiber, where the store has it. A wrapper that replaces the function replaces this as well, because it is a property
-   * of it.
-   */
+  (
+    stream: StreamName,
+    expected: ExpectedRevision,
+    events: Array.NonEmptyReadonlyArray<EventData>,
+    conditions?: ReadonlyArray<Condition>
+  ): Effect.Effect<Appended, AppendFailure>
+  /** The same without a fiber. */
   readonly submit?: SubmitAppend
+  /** Whether the store checks conditions, in one step with the append. Without it they are ignored. */
+  readonly isConditional?: boolean
 }
 
 /** An append by its callback form. */
-export const appendBy = (submit: SubmitAppend): Append =>
+export const appendBy = (submit: SubmitAppend, { isConditional = false }: Pick<Append, "isConditional"> = {}): Append =>
   Object.assign(
-    (stream: StreamName, expected: ExpectedRevision, events: Array.NonEmptyReadonlyArray<EventData>) =>
-      Effect.callback<Appended, AppendFailure>((resume) => submit(stream, expected, events, resume)),
-    { submit }
+    (...[stream, expected, events, conditions]: Parameters<Append>) =>
+      Effect.callback<Appended, AppendFailure>((resume) => submit(stream, expected, events, resume, conditions)),
+    { submit, isConditional }
   )
+
+/** An effect in place of an append. It hands all that it is given on to that append, so it checks conditions if that one does. */
+export const wrapAppend = (
+  { isConditional = false }: Append,
+  wrapped: (...of: Parameters<Append>) => Effect.Effect<Appended, AppendFailure>
+): Append => Object.assign(wrapped, { isConditional })
+
+/** The condition among these that does not hold, by the current ends of streams; undefined if all hold. */
+export const failedCondition = (
+  conditions: ReadonlyArray<Condition>,
+  endOf: (stream: StreamName) => ExpectedRevision | undefined
+): ConditionFailed | undefined => {
+  for (const { stream, expected } of conditions) {
+    const actual = endOf(stream) ?? "noStream"
+    if (actual !== expected) return new ConditionFailed({ stream, actual })
+  }
+  return undefined
+}
 
 /** Wraps both forms of an append. `begin` is called before each, and what it returns with the result. */
 export const observeAppend = (append: Append, begin: () => (exit: Exit.Exit<Appended, AppendFailure>) => void): Append => {
-  const { submit } = append
+  const { isConditional = false, submit } = append
   if (submit !== undefined)
-    return appendBy((stream, expected, events, told) => {
-      const ended = begin()
-      submit(stream, expected, events, (exit) => {
-        ended(exit)
-        told(exit)
-      })
-    })
-  return (...of) =>
+    return appendBy(
+      (stream, expected, events, told, conditions) => {
+        const ended = begin()
+        const observed: typeof told = (exit) => {
+          ended(exit)
+          told(exit)
+        }
+        submit(stream, expected, events, observed, conditions)
+      },
+      { isConditional }
+    )
+  return wrapAppend(append, (...of) =>
     Effect.suspend(() => {
       const ended = begin()
       return Effect.onExitPrimitive(append(...of), (exit) => void ended(exit))
     })
+  )
 }
 
 export interface LastRevision {
@@ -230,6 +223,7 @@ export class EventStore extends Context.Service<
     /**
      * Appends all events or none, durably, after exactly `expected`.
      * Sending the identical append again (same ids, same order, same `expected`) succeeds and writes nothing.
+     * With conditions, it appends only if they hold at that moment, where the store checks them (`isConditional`).
      */
     readonly append: Append
     /** The events of one stream in order; empty if it does not exist. */

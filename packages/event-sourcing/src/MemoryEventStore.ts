@@ -23,9 +23,9 @@ export const make = Effect.sync(() => {
 
   const lastRevision = (name: StreamName) => Store.expectedOf((streams.get(name)?.length ?? 0) - 1)
 
-  const append = Store.appendBy((name, expected, events, told) => {
-    const tooLarge = Store.tooLarge(name, events)
-    if (tooLarge !== undefined) return told(Exit.fail(tooLarge))
+  const submit: Store.SubmitAppend = (name, expected, events, told, conditions = []) => {
+    const refused = Store.tooLarge(name, events) ?? Store.failedCondition(conditions, lastRevision)
+    if (refused !== undefined) return told(Exit.fail(refused))
     const stream = streams.get(name) ?? []
     const first = expected === "noStream" ? 0 : expected + 1
     if (stream.length !== first) {
@@ -46,7 +46,7 @@ export const make = Effect.sync(() => {
     const appended = { revision: stream.length - 1, position: positionOf(log.length) }
     head.advance(appended.position)
     told(Exit.succeed(appended))
-  })
+  }
 
   const readStream: Store.EventStore["Service"]["readStream"] = (name, { direction = "forwards", from, limit } = {}) =>
     Stream.suspend(() => {
@@ -64,7 +64,7 @@ export const make = Effect.sync(() => {
   }
 
   return Store.EventStore.of({
-    append,
+    append: Store.appendBy(submit, { isConditional: true }),
     readStream,
     lastRevision: Object.assign((stream: StreamName) => Effect.sync(() => lastRevision(stream)), { now: lastRevision }),
     readAll: (after) => Paging.ofLog(after, (seen) => Effect.map(page(seen), (events) => ({ events, isLast: events.length < PAGE }))),

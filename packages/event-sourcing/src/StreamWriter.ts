@@ -7,10 +7,11 @@
  * The steps of a writer are plain callbacks, because this is the hottest loop of the process. Writers that are woken in one tick step
  * together at its end, so the commands of a tick share an append.
  */
-import { Array, Cause, Effect, Exit, Option, Random, Schedule, type Scheduler, Schema, Stream } from "effect"
+import { Array, Cause, Effect, Exit, Option, Random, type Scheduler, Schema } from "effect"
 import { type Command, type CommandBatch, type Deciding, decideAll } from "./CommandBatch.ts"
 import type { Tagged } from "./EventCodec.ts"
 import * as Store from "./EventStore.ts"
+import { sendAgain } from "./SendAgain.ts"
 import type { StreamName } from "./StreamName.ts"
 import { type Durable, type Snapshots, type StreamReader, StreamRefused } from "./StreamState.ts"
 
@@ -23,9 +24,6 @@ export class Busy extends Schema.TaggedError<Busy>()("Busy", { stream: Schema.St
 
 /** Conflicts in a row after which a stream is `Busy`. At each conflict another writer makes progress. */
 const CONFLICTS = 200
-/** Milliseconds until an append in doubt is sent again. The pause doubles each time: some five seconds in all. */
-const RESEND_AFTER = 10
-const RESENDS = 9
 
 /** The pause after the third conflict in a row is random, up to 2 ms, then 4 and so on up to 16, so that competing writers take turns. */
 const backOff = (conflicts: number): Effect.Effect<void> =>
@@ -135,18 +133,35 @@ export class StreamWriter<State, Event extends Tagged> {
     })
   }
 
-  /** Answers a batch without events if the store confirms that the state in memory is current. */
+  /** Answers a batch without events if the store confirms that the state in memory is current, and that the conditions hold. */
   #confirm(stream: LiveStream<State, Event>, durable: Durable<State>, batch: CommandBatch<State, Event>): void {
-    const { lastRevision } = this.#services.store
     const confirmed = (last: Store.ExpectedRevision): void => {
       if (Store.revisionOf(last) !== durable.revision) return this.#conflict(stream, durable, batch)
       stream.conflicts = 0
       for (const command of batch.commands) command.answer(durable.position)
       this.#rest(stream)
     }
-    const now = lastRevision.now?.(stream.name)
-    if (now !== undefined) return confirmed(now)
-    this.#attempt(stream, lastRevision(stream.name), batch.commands, confirmed)
+    const { lastRevision } = this.#services.store
+    const { commands, conditions } = batch
+    if (conditions === undefined) {
+      const now = lastRevision.now?.(stream.name)
+      if (now !== undefined) return confirmed(now)
+      return this.#attempt(stream, lastRevision(stream.name), commands, confirmed)
+    }
+    // Asked together, so that the answers can share a round trip
+    const asked = Effect.all([lastRevision(stream.name), this.#failed(conditions)], { concurrency: "unbounded" })
+    this.#attempt(stream, asked, commands, ([last, failed]) =>
+      failed === undefined ? confirmed(last) : this.#refuse(stream, batch, failed)
+    )
+  }
+
+  /** The condition that does not hold now, if any. */
+  #failed(conditions: ReadonlyArray<Store.Condition>): Effect.Effect<Store.ConditionFailed | undefined, Store.StoreUnavailable> {
+    const ends = Effect.forEach(conditions, ({ stream }) => this.#services.store.lastRevision(stream), { concurrency: "unbounded" })
+    return Effect.map(ends, (ends) => {
+      const endOf = new Map(conditions.map(({ stream }, i) => [stream, ends[i]]))
+      return Store.failedCondition(conditions, (stream) => endOf.get(stream))
+    })
   }
 
   #append(
@@ -156,18 +171,39 @@ export class StreamWriter<State, Event extends Tagged> {
     events: Array.NonEmptyArray<Store.EventData>
   ): void {
     const { run, store } = this.#services
+    const { conditions } = batch
     const expected = Store.expectedOf(durable.revision)
     const told = (exit: Exit.Exit<Store.Appended, Store.AppendFailure>): void => {
       if (Exit.isSuccess(exit)) return this.#appended(stream, durable, batch, exit.value)
       const error = Option.getOrUndefined(Cause.findErrorOption(exit.cause))
       if (error?._tag === "WrongRevision") return this.#conflict(stream, durable, batch, error.newer)
+      if (error?._tag === "ConditionFailed") return this.#refuse(stream, batch, error)
       if (error?._tag !== "AppendInDoubt") return this.#fail(stream, batch.commands, exit.cause)
-      this.#attempt(stream, sendAgain(store, stream.name, expected, events, exit.cause), batch.commands, (appended) =>
-        appended === undefined ? this.#conflict(stream, durable, batch) : this.#appended(stream, durable, batch, appended)
-      )
+      const again = sendAgain(store, exit.cause, stream.name, expected, events, conditions)
+      this.#attempt(stream, again, batch.commands, (outcome) => {
+        if (outcome === undefined) return this.#conflict(stream, durable, batch)
+        if ("_tag" in outcome) return this.#refuse(stream, batch, outcome)
+        this.#appended(stream, durable, batch, outcome)
+      })
     }
-    if (store.append.submit !== undefined) return store.append.submit(stream.name, expected, events, told)
-    run(store.append(stream.name, expected, events), { uninterruptible: true }).addObserver(told)
+    const append = (): void => {
+      if (store.append.submit !== undefined) return store.append.submit(stream.name, expected, events, told, conditions)
+      run(store.append(stream.name, expected, events, conditions), { uninterruptible: true }).addObserver(told)
+    }
+    if (conditions === undefined || store.append.isConditional === true) return append()
+    this.#attempt(stream, this.#failed(conditions), batch.commands, (failed) =>
+      failed === undefined ? append() : this.#refuse(stream, batch, failed)
+    )
+  }
+
+  /** Nothing was appended: the commands whose condition does not hold fail, and the others are decided again. */
+  #refuse(stream: LiveStream<State, Event>, { commands }: CommandBatch<State, Event>, failed: Store.ConditionFailed): void {
+    const isOutdated = ({ conditions = [] }: Command<State, Event>) =>
+      conditions.some(({ stream, expected }) => stream === failed.stream && expected !== failed.actual)
+    stream.waiting.unshift(...commands.filter((command) => !isOutdated(command)))
+    const failure = Exit.fail(failed)
+    for (const command of commands.filter(isOutdated)) command.fail(failure)
+    this.#rest(stream)
   }
 
   #appended(stream: LiveStream<State, Event>, durable: Durable<State>, batch: CommandBatch<State, Event>, appended: Store.Appended): void {
@@ -240,27 +276,3 @@ export class StreamWriter<State, Event extends Tagged> {
 /** Logs the revision of the event, but not its content. */
 const logRefusal = ({ stream, revision, reason }: StreamRefused): Effect.Effect<void> =>
   Effect.logError(`${stream} is refused at this host, for its event ${revision} cannot be read: ${reason.split(":", 1)[0]}`)
-
-/**
- * Sends an append in doubt again. Undefined if another writer appended first. Only an answer to the identical append settles the doubt: until
- * then, the first append may still arrive.
- */
-const sendAgain = (
-  store: Store.EventStore["Service"],
-  name: StreamName,
-  expected: Store.ExpectedRevision,
-  events: Array.NonEmptyArray<Store.EventData>,
-  doubt: Cause.Cause<Store.AppendFailure>
-): Effect.Effect<Store.Appended | undefined, Store.AppendFailure> => {
-  // A store may answer a repeated append as a conflict with itself. It was written if these events are at its place
-  const first = Store.revisionOf(expected) + 1
-  const readBack = Effect.map(Stream.runCollect(store.readStream(name, { from: first, limit: events.length })), (there) =>
-    there.length === events.length && there.every(({ id }, i) => id === events[i]?.id) ? there.at(-1) : undefined
-  )
-  return store.append(name, expected, events).pipe(
-    Effect.delay(RESEND_AFTER),
-    Effect.retry({ while: ({ _tag }) => _tag !== "WrongRevision", schedule: Schedule.exponential(RESEND_AFTER), times: RESENDS }),
-    Effect.catchTag("WrongRevision", () => readBack),
-    Effect.catch(() => Effect.failCause(doubt))
-  )
-}

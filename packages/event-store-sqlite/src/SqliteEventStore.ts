@@ -42,19 +42,24 @@ export const make = Effect.fnUntraced(function* (options: LogOptions) {
   const page = (look: () => ReadonlyArray<EventStore.RecordedEvent>) =>
     Effect.map(read(look), (events): Paging.Page => ({ events, isLast: events.length < PAGE }))
   return EventStore.EventStore.of({
-    append: EventStore.appendBy((stream, expected, events, told) => {
-      const tooLarge = EventStore.tooLarge(stream, events)
-      if (tooLarge !== undefined) return told(Exit.fail(tooLarge))
-      transactions.submit<EventStore.Appended, EventStore.AppendFailure>(
-        EventStore.appendChars(events),
-        () => {
-          const outcome = log.append(stream, expected, events)
-          return "actual" in outcome ? Exit.fail(new EventStore.WrongRevision({ stream, actual: outcome.actual })) : Exit.succeed(outcome)
-        },
-        (fault) => (fault.inDoubt ? new EventStore.AppendInDoubt({ stream, reason: fault.message }) : unavailable(fault)),
-        told
-      )
-    }),
+    append: EventStore.appendBy(
+      (stream, expected, events, told, conditions = []) => {
+        const tooLarge = EventStore.tooLarge(stream, events)
+        if (tooLarge !== undefined) return told(Exit.fail(tooLarge))
+        transactions.submit<EventStore.Appended, EventStore.AppendFailure>(
+          EventStore.appendChars(events),
+          () => {
+            const failed = EventStore.failedCondition(conditions, (other) => log.lastRevision(other))
+            if (failed !== undefined) return Exit.fail(failed)
+            const outcome = log.append(stream, expected, events)
+            return "actual" in outcome ? Exit.fail(new EventStore.WrongRevision({ stream, actual: outcome.actual })) : Exit.succeed(outcome)
+          },
+          (fault) => (fault.inDoubt ? new EventStore.AppendInDoubt({ stream, reason: fault.message }) : unavailable(fault)),
+          told
+        )
+      },
+      { isConditional: true }
+    ),
     readStream: (stream, options) =>
       Paging.ofStream(({ direction, from, left }) => page(() => log.readStream(stream, direction, from, left)), options),
     lastRevision: Object.assign((stream: StreamName.StreamName) => read(() => log.lastRevision(stream)), {

@@ -70,7 +70,7 @@ export interface FaultyEventStore extends Service {
 export const make = (store: Service, options: Options = {}): FaultyEventStore => {
   const faults = new Injector(options)
   return {
-    append: (stream, expected, events) => faults.append(store, stream, store.append(stream, expected, events)),
+    append: EventStore.wrapAppend(store.append, (...of) => faults.append(store, of[0], store.append(...of))),
     readStream: (stream, how) => faults.streamed("readStream", stream, store.readStream(stream, how)),
     lastRevision: (stream) => faults.other("lastRevision", stream, store.lastRevision(stream)),
     readAll: (after) => faults.streamed("readAll", "", store.readAll(after)),

@@ -140,6 +140,11 @@ export interface Price {
   readonly unitPrice: Credits.Credits
 }
 
+/** A price that is in force under a condition: that the plan in memory is the newest. */
+export interface AssumedPrice extends Price {
+  readonly condition: EventStore.Condition
+}
+
 /** By the plan's time, not the host's: a host with a slow clock must use the newest prices in force. */
 const priceIn = ({ at, state }: Aggregate.Current<PricePlan>, operation: string): Exit.Exit<Price, NotPriced> => {
   const list = inForce(state, at)
@@ -166,6 +171,13 @@ const make = Effect.fnUntraced(function* (own: Prices) {
     quoteNow: (operation: string): Exit.Exit<Price, NotPriced> | undefined => {
       const plan = plans.readNow(PLAN_ID)
       return plan && priceIn(plan, operation)
+    },
+    /** The price by the plan in memory, unconfirmed. Undefined if no plan is in memory, or the operation has no price in it. */
+    assume: (operation: string): AssumedPrice | undefined => {
+      const assumed = plans.assume(PLAN_ID)
+      if (assumed === undefined) return undefined
+      const price = priceIn(assumed.current, operation)
+      return Exit.isSuccess(price) ? { ...price.value, condition: assumed.condition } : undefined
     },
     /** Publishes changed prices, at once by default. Returns all versions. */
     publish: (changes: Prices, effectiveAt?: Timestamp, metadata?: Aggregate.Metadata) =>

@@ -55,6 +55,15 @@ export class Ledger extends Context.Service<
       context: Context.Context<never>,
       told: Told<Committed, E | Aggregate.Failure>
     ) => void
+    /** `submit` for a decision that also rests on other streams: see `Aggregate.submitIf`. */
+    readonly submitIf: <E>(
+      conditions: ReadonlyArray<EventStore.Condition>,
+      accountId: string,
+      decide: (state: Account, now: Timestamp) => Decision<AccountEvent, E>,
+      metadata: Aggregate.Metadata,
+      context: Context.Context<never>,
+      told: Told<Committed, E | Aggregate.Failure | EventStore.ConditionFailed>
+    ) => void
     /**
      * The number of successes under idempotency keys that the account has recorded, as far as this host knows. Take it before the lookup in
      * the reply store, and reserve with it (see `Memory.ts`). Reads the store only if the account is not in memory; 0 if the store fails.
@@ -124,11 +133,9 @@ const make = Effect.fnUntraced(function* ({
   const count = yield* Metrics.countCredits
   const isTracing = yield* Spans.isTracing
   const { store, appendFailedAt } = yield* measuredStore
-  const {
-    begin: _,
-    submit: submitUntraced,
-    ...accounts
-  } = yield* Aggregate.make(Account, { ...options, snapshots: accountSnapshots }).pipe(Effect.provideService(EventStore.EventStore, store))
+  const { begin: _, ...accounts } = yield* Aggregate.make(Account, { ...options, snapshots: accountSnapshots }).pipe(
+    Effect.provideService(EventStore.EventStore, store)
+  )
   yield* Metrics.unsavedStreams(() => accounts.unsaved().length)
   const counted = (committed: Committed): Committed => {
     for (const event of committed.events) countMoved(count, event)
@@ -138,17 +145,26 @@ const make = Effect.fnUntraced(function* ({
     const executed = Effect.map(accounts.execute(accountId, decision, metadata), counted)
     return isTracing ? Spans.around(executed, describe) : executed
   }
-  const submit: Ledger["Service"]["submit"] = (accountId, decision, metadata, context, told) => {
-    if (isTracing) return void fork(execute(accountId, decision, metadata), context, told, { uninterruptible: true })
-    submitUntraced(accountId, decision, metadata, (exit) => {
+  const counting =
+    <E>(told: Told<Committed, E>): Told<Committed, E> =>
+    (exit) => {
       if (Exit.isSuccess(exit)) counted(exit.value)
       told(exit)
-    })
+    }
+  const submit: Ledger["Service"]["submit"] = (accountId, decision, metadata, context, told) => {
+    if (isTracing) fork(execute(accountId, decision, metadata), context, told, { uninterruptible: true })
+    else accounts.submit(accountId, decision, metadata, counting(told))
+  }
+  const submitIf: Ledger["Service"]["submitIf"] = (conditions, accountId, decision, metadata, context, told) => {
+    const send = (tell: typeof told) => void accounts.submitIf(conditions, accountId, decision, metadata, counting(tell))
+    if (isTracing) fork(Spans.around(Effect.callback(send), describe), context, told, { uninterruptible: true })
+    else send(told)
   }
   return Ledger.of({
     ...accounts,
     execute,
     submit,
+    submitIf,
     recorded: (accountId) =>
       Effect.suspend(() => {
         const account = accounts.known(accountId)

@@ -18,7 +18,7 @@ import {
   Verification,
   Webhook
 } from "@millrace/core"
-import { type Decider, type EventCodec, type EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
+import { type Decider, type EventCodec, EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
 import { Effect } from "effect"
 import type { CheckedEvent } from "../Invariants.ts"
 import { Histories, type Recorded } from "./Histories.ts"
@@ -84,10 +84,11 @@ export class LogRecorder {
   constructor(world: World, store: Events) {
     this.store = {
       ...store,
-      append: (stream, expected, events) =>
-        Effect.tap(store.append(stream, expected, events), ({ position }) =>
+      append: EventStore.wrapAppend(store.append, (stream, expected, events, conditions) =>
+        Effect.tap(store.append(stream, expected, events, conditions), ({ position }) =>
           Effect.sync(() => this.#appended(world, stream, expected, events, Number(position)))
         )
+      )
     }
   }
 

@@ -3,7 +3,7 @@
  * host is lost.
  */
 import { BlobStore } from "@millrace/core"
-import type { EventStore, StateStore } from "@millrace/event-sourcing"
+import { EventStore, type StateStore } from "@millrace/event-sourcing"
 import { Clock, Context, Effect, Stream } from "effect"
 import type { SeededRandom } from "../SeededRandom.ts"
 import type { Faults, WriteStage } from "./Faults.ts"
@@ -39,7 +39,7 @@ export const events = (connection: Connection, store: Events): Events => {
   // An appending process wakes a subscription; the subscriber's own process must continue it
   const arrives = Effect.callback<void>((resume) => connection.world.schedule(connection.process, () => resume(Effect.void)))
   return {
-    append: (stream, expected, events) => remoteWrite(connection, store.append(stream, expected, events)),
+    append: EventStore.wrapAppend(store.append, (...of) => remoteWrite(connection, store.append(...of))),
     readStream: (stream, options) => Stream.unwrap(Effect.as(arrives, store.readStream(stream, options))),
     lastRevision: (stream) => remote(connection, store.lastRevision(stream)),
     readAll: (after) => Stream.unwrap(Effect.as(arrives, store.readAll(after))),

@@ -1,5 +1,5 @@
 /** The types of a charge: a call, its hold, its reply and its errors. */
-import type { Aggregate, StateStore } from "@millrace/event-sourcing"
+import type { Aggregate, EventStore, StateStore } from "@millrace/event-sourcing"
 import { Duration, Function, Schema } from "effect"
 import * as Credits from "../../Credits.ts"
 import { idOf as jobIdOf } from "../../jobs/Job.ts"
@@ -41,6 +41,8 @@ export interface Call<E extends OperationError = OperationError, R = unknown> ex
   readonly unitPrice: Credits.Credits
   /** quantity × unit price. */
   readonly cost: Credits.Credits
+  /** Under which the price is the newest. Absent if the store has confirmed it. */
+  readonly condition?: EventStore.Condition
 }
 
 /** A call whose cost is held. */

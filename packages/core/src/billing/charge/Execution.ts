@@ -94,9 +94,9 @@ class Execution<E extends OperationError, R> extends AsyncResource implements Ru
     this.#quote(key)
   }
 
-  #quote(key: Key | undefined): void {
+  #quote(key: Key | undefined, isConfirmed = false): void {
     const { caller, context, input, operation, services } = this.#order
-    this.#await(Quote.quote(services, operation, input, caller, key, context), (call) => {
+    this.#await(Quote.quote(services, operation, input, caller, key, context, isConfirmed), (call) => {
       if (operation._tag === "Job") this.#endWith(Accept.call(services, call, operation))
       else if (call.cost === 0) this.#free(call, operation)
       else this.#hold(call, operation)
@@ -114,14 +114,23 @@ class Execution<E extends OperationError, R> extends AsyncResource implements Ru
   /** From here to the end of the hold, only the work can be interrupted. */
   #hold(call: Call<E, R>, operation: Runnable<E, R>): void {
     const { services } = this.#order
-    this.#command(call, Decisions.reserve(reserveOf(call, services.ledger)), (exit) => {
+    this.#reserve(call, (exit) => {
       if (Exit.isSuccess(exit)) return this.#held({ _tag: "Held", call, hold: exit.value }, operation)
+      if (Hold.isOutdated(exit.cause)) return this.#quote(call.key, true)
       this.#complete(Hold.notHeld(services, call, exit.cause), (exit) => {
         if (Exit.isFailure(exit)) this.#fail(exit.cause)
         else if (exit.value._tag === "Replayed") this.#end(Exit.succeed(exit.value.reply))
         else this.#held(exit.value, operation)
       })
     })
+  }
+
+  #reserve(call: Call<E, R>, next: Told<Committed, Hold.Refused>): void {
+    const { context, services } = this.#order
+    const { accountId, condition, requestId } = call
+    const reserve = Decisions.reserve(reserveOf(call, services.ledger))
+    if (condition === undefined) return this.#command(call, reserve, next)
+    services.ledger.submitIf([condition], accountId, reserve, { $correlationId: requestId }, context, this.#resume(next))
   }
 
   #held(held: Held<E, R>, operation: Runnable<E, R>): void {
@@ -191,9 +200,12 @@ class Execution<E extends OperationError, R> extends AsyncResource implements Ru
     next: Told<Committed, X | Aggregate.Failure>
   ): void {
     const { context, services } = this.#order
-    services.ledger.submit(accountId, decide, { $correlationId: requestId }, context, (exit) =>
-      this.runInAsyncScope(this.#safely, this, next, exit)
-    )
+    services.ledger.submit(accountId, decide, { $correlationId: requestId }, context, this.#resume(next))
+  }
+
+  /** Goes on with a result in the asynchronous context of this call. */
+  #resume<A, X>(next: Told<A, X>): Told<A, X> {
+    return (exit) => this.runInAsyncScope(this.#safely, this, next, exit)
   }
 
   /** Goes on with the end of an effect that cannot be interrupted. */

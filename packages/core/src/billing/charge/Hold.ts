@@ -1,5 +1,5 @@
 /** Step 2: holds the cost of a call, or returns the reply of an earlier call under the same key. */
-import { Aggregate, StreamName } from "@millrace/event-sourcing"
+import { Aggregate, type EventStore, StreamName } from "@millrace/event-sourcing"
 import { type Cause, Effect } from "effect"
 import { Account } from "../../ledger/Account.ts"
 import * as Decisions from "../../ledger/Decisions.ts"
@@ -26,7 +26,11 @@ export const make = <E extends OperationError, R>(services: Needs, call: Call<E,
   })
 }
 
-type Refused = Decisions.ReserveRefusal | Aggregate.Failure
+export type Refused = Decisions.ReserveRefusal | Aggregate.Failure | EventStore.ConditionFailed
+
+/** Whether the cost was not reserved because newer prices were published. Then the call is quoted again. */
+export const isOutdated = (cause: Cause.Cause<Refused>): boolean =>
+  cause.reasons.some((reason) => reason._tag === "Fail" && reason.error._tag === "ConditionFailed")
 
 /** What follows where the cost was not reserved. `lookups`: how often the key was looked up so far. */
 export const notHeld = <E extends OperationError, R>(
@@ -40,6 +44,8 @@ export const notHeld = <E extends OperationError, R>(
     LookupStale: (): Reserved<E, R> => (lookups < LOOKUPS ? lookUpAgain(services, call, lookups) : Effect.fail(busy(call.accountId))),
     // A reservation id is new for each attempt
     AlreadyEnded: Effect.die,
+    // Such a call is quoted again
+    ConditionFailed: Effect.die,
     // `JobUpkeep` releases the hold of a job that is never accepted
     AppendInDoubt: (error) =>
       Effect.andThen(call.operation._tag === "Job" ? Effect.void : Amends.correctInBackground(services, call), Effect.fail(error))

@@ -1,4 +1,5 @@
 /** Step 1: checks a call and prices it. A failure here holds nothing and writes nothing. */
+import type { Aggregate } from "@millrace/event-sourcing"
 import { type Context, Effect } from "effect"
 import * as Credits from "../../Credits.ts"
 import { newReservationIdIn } from "../../Ids.ts"
@@ -6,12 +7,14 @@ import type { Requester } from "../../work/Contract.ts"
 import type { Any } from "../../work/Operation.ts"
 import { type OperationError, OperationFailed, TooManyJobs, UpstreamUnavailable } from "../../work/OperationError.ts"
 import { called } from "../../work/Perform.ts"
+import type { AssumedPrice, NotPriced, Price } from "../PricePlan.ts"
 import { type Call, type Caller, type ChargeError, CostExceedsLimit, type Key } from "./Call.ts"
 import type { Services } from "./Services.ts"
 
 /**
  * Checks the call, then computes its cost from the prices in force. The check runs at once; what is answered at once is an exit. `context`: the
- * clock and the generator of ids.
+ * clock and the generator of ids. Where the store must be waited for, a cost that will be held may rest on the prices in memory, under the
+ * `condition` that they are the newest; not if it `isConfirmed`.
  */
 export const quote = <E extends OperationError, R>(
   services: Pick<Services, "prices" | "jobs">,
@@ -19,14 +22,17 @@ export const quote = <E extends OperationError, R>(
   input: unknown,
   caller: Caller,
   key: Key | undefined,
-  context: Context.Context<never>
+  context: Context.Context<never>,
+  isConfirmed = false
 ): Effect.Effect<Call<E, R>, E | ChargeError, R> =>
   Effect.flatMapEager(check(services, operation, input, caller), () =>
-    Effect.flatMapEager(quantityOf(operation, input), (quantity) =>
-      Effect.flatMapEager(priceOf(services, operation), ({ unitPrice, version: priceVersion }) => {
-        const { accountId, credential, maxCost, requestId, wait } = caller
+    Effect.flatMapEager(quantityOf(operation, input), (quantity) => {
+      const limit = caller.maxCost ?? Number.POSITIVE_INFINITY
+      return Effect.flatMapEager(priceOf(services, operation, quantity, isConfirmed ? 0 : limit), (price) => {
+        const { accountId, credential, requestId, wait } = caller
+        const { condition, unitPrice, version: priceVersion } = price
         const cost = Credits.of(quantity * unitPrice)
-        if (maxCost !== undefined && cost > maxCost) return Effect.fail(new CostExceedsLimit({ cost, limit: maxCost }))
+        if (cost > limit) return Effect.fail(new CostExceedsLimit({ cost, limit: Credits.of(limit) }))
         const reservationId = caller.reservationId ?? newReservationIdIn(context)
         return Effect.succeed({
           operation,
@@ -39,15 +45,33 @@ export const quote = <E extends OperationError, R>(
           priceVersion,
           unitPrice,
           cost,
+          ...(condition !== undefined && { condition }),
           ...(credential !== undefined && { credential }),
           ...(wait !== undefined && { wait })
         })
       })
-    )
+    })
   )
 
-/** The price in force, at once if the prices in memory are the newest. */
-const priceOf = ({ prices }: Pick<Services, "prices">, { key }: Any) => prices.quoteNow(key) ?? prices.quote(key)
+type Quoted = Price & Partial<Pick<AssumedPrice, "condition">>
+
+/**
+ * The price in force: at once if the store confirms at once that the prices in memory are the newest; else those in memory, under that
+ * condition, for a cost that will be held; else confirmed by the store. A job is held later, so its price is always confirmed.
+ * `assumable`: the highest cost that may rest on the prices in memory. A cost above it would be refused, and a refusal must be certain.
+ */
+const priceOf = (
+  { prices }: Pick<Services, "prices">,
+  { _tag, key }: Any,
+  quantity: number,
+  assumable: number
+): Effect.Effect<Quoted, NotPriced | Aggregate.Failure> => {
+  const now = prices.quoteNow(key)
+  if (now !== undefined) return now
+  const assumed = _tag === "Job" ? undefined : prices.assume(key)
+  const cost = quantity * (assumed?.unitPrice ?? 0)
+  return assumed !== undefined && cost > 0 && cost <= assumable ? Effect.succeed(assumed) : prices.quote(key)
+}
 
 /** Runs the operation's own check; for a job, also checks that the queue has room. */
 const check = <E extends OperationError, R>(
