@@ -53,7 +53,8 @@ describe("any schedule", () => {
           for (const [what, times] of Object.entries(told)) all[what] = (all[what] ?? 0) + times
         }
         // Shows that the schedules still meet these cases
-        for (const what of ["written", "nothing", "Full", "Busy", "StoreUnavailable", "AppendInDoubt"]) expect(all[what]).toBeGreaterThan(0)
+        for (const what of ["written", "nothing", "Full", "Busy", "StoreUnavailable", "AppendInDoubt", "ConditionFailed", "conditional"])
+          expect(all[what]).toBeGreaterThan(0)
       },
       600_000 * Number(process.env["MILLRACE_SOAK"] ?? 1)
     )

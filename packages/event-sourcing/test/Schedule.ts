@@ -9,7 +9,16 @@ import * as FaultyEventStore from "../../testing/src/FaultyEventStore.ts"
 import * as SeededRandom from "../../testing/src/SeededRandom.ts"
 import * as Aggregate from "../src/Aggregate.ts"
 import { EventIds } from "../src/EventIds.ts"
-import { EventStore, type RecordedEvent, type StoreUnavailable, WrongRevision } from "../src/EventStore.ts"
+import {
+  type Condition,
+  type ConditionFailed,
+  EventStore,
+  start as logStart,
+  type RecordedEvent,
+  revisionOf,
+  type StoreUnavailable,
+  WrongRevision
+} from "../src/EventStore.ts"
 import * as HashChain from "../src/HashChain.ts"
 import * as MemoryEventStore from "../src/MemoryEventStore.ts"
 import * as StreamName from "../src/StreamName.ts"
@@ -23,7 +32,7 @@ export const decode = ({ type, data }: { readonly type: string; readonly data: s
 /** All events of a stream. */
 export const logOf = (store: Store, id: string) => Stream.runCollect(store.readStream(StreamName.make(till.category, id)))
 
-/** A store that does not recognize a repeated append: it answers `WrongRevision` although the events were written. */
+/** A store that does not recognize a repeated append, and checks no conditions: it answers `WrongRevision` although the events were written. */
 export const forgetful = (store: Store): Store => ({
   ...store,
   append: (stream, expected, events) =>
@@ -77,8 +86,19 @@ interface Told {
   readonly floor: number
   /** Events in the log at the time of the answer. */
   readonly ceiling: number
-  readonly exit: Exit.Exit<Aggregate.Committed<Till, TillEvent>, Full | Aggregate.Failure>
+  readonly exit: Exit.Exit<Aggregate.Committed<Till, TillEvent>, Full | Aggregate.Failure | ConditionFailed>
 }
+
+type Host = Aggregate.Aggregate<Till, TillEvent>
+
+/** `submitIf` for a fiber. */
+const executeIf = (host: Host, condition: Condition, ...[id, decide, metadata]: Parameters<Host["execute"]>) =>
+  Effect.callback<Aggregate.Committed<Till, TillEvent>, Full | Aggregate.Failure | ConditionFailed>((resume) => {
+    const command = host.submitIf([condition], id, decide as ReturnType<typeof pay>, metadata, resume)
+    return Effect.sync(() => {
+      command.dropped = true
+    })
+  })
 
 export interface Ran {
   /** How often each answer was given. */
@@ -134,6 +154,7 @@ export const run = (seed: number): Effect.Effect<Ran, StoreUnavailable> =>
     const told: Array<Told> = []
     const abandoned = new Set<string>()
     const known = new Map<string, number>()
+    const conditions = new Map<string, Assumed>()
     let nonces = 0
 
     const command = Effect.gen(function* () {
@@ -149,9 +170,15 @@ export const run = (seed: number): Effect.Effect<Ran, StoreUnavailable> =>
       const amount = 1 + below(20)
       const parts = 1 + below(3)
       const floor = known.get(id) ?? 0
-      const asked: Effect.Effect<Aggregate.Committed<Till, TillEvent>, Full | Aggregate.Failure> = key !== undefined
-        ? // Whether the stream is new is a guess, which may be wrong
-          (chance(0.25) ? host.begin : host.execute)(id, pay(key, amount, parts), { $correlationId: nonce })
+      const assumed = chance(0.4) ? host.assume(`t${below(2)}`)?.condition : undefined
+      const condition = assumed?.stream === StreamName.make(till.category, id) ? undefined : assumed
+      if (key !== undefined && condition !== undefined)
+        conditions.set(nonce, { ...condition, floor: yield* memory.lastRevision(condition.stream) })
+      const asked: Effect.Effect<Aggregate.Committed<Till, TillEvent>, Full | Aggregate.Failure | ConditionFailed> = key !== undefined
+        ? condition !== undefined
+          ? executeIf(host, condition, id, pay(key, amount, parts), { $correlationId: nonce })
+          : // Whether the stream is new is a guess, which may be wrong
+            (chance(0.25) ? host.begin : host.execute)(id, pay(key, amount, parts), { $correlationId: nonce })
         : what < 7
           ? host.execute(id, empty, { $correlationId: nonce })
           : Effect.map(host.read(id), (current) => ({ ...current, events: [] }))
@@ -194,6 +221,10 @@ export const run = (seed: number): Effect.Effect<Ran, StoreUnavailable> =>
           counts
         )
       }
+      for (const { nonce, exit } of told) if (restsOn(exit) !== undefined) assertConfirmed(nonce, conditions.get(nonce))
+      const all = yield* Stream.runCollect(memory.readAll(logStart))
+      const isChecked = !isForgetful && memory.append.isConditional === true
+      counts["conditional"] = assertConditions(all, conditions, isChecked)
       return { told: counts, traces }
     } catch (cause) {
       throw new Error(`seed ${seed}: ${cause instanceof Error ? cause.message : cause}\n${traces}`, { cause })
@@ -204,6 +235,41 @@ export const run = (seed: number): Effect.Effect<Ran, StoreUnavailable> =>
     Random.withSeed(`${seed}`),
     Effect.provide(Layer.mergeAll(MemoryEventStore.layer, TestClock.layer(), Logger.layer([])))
   )
+
+/** A condition of a command. `floor`: where its stream ended when the command began. */
+interface Assumed extends Condition {
+  readonly floor: Condition["expected"]
+}
+
+/** No answer rests on an end of another stream that was passed before the command began. */
+const assertConfirmed = (nonce: string, assumed: Assumed | undefined): void => {
+  if (assumed === undefined) return
+  assert.equal(revisionOf(assumed.expected) >= revisionOf(assumed.floor), true, `${nonce} rests on an old end of ${assumed.stream}`)
+}
+
+/**
+ * Every event that was decided under a condition has its place before the condition ends; right after a check, at least not before it begins.
+ * Returns how many there are.
+ */
+const assertConditions = (all: ReadonlyArray<RecordedEvent>, conditions: ReadonlyMap<string, Condition>, isChecked: boolean): number => {
+  const ends = new Map<string, number>()
+  let conditional = 0
+  for (const event of all) {
+    const nonce = String(HashChain.metadataOf(event)["$correlationId"])
+    const condition = conditions.get(nonce)
+    if (condition !== undefined) {
+      const [end, expected] = [ends.get(condition.stream) ?? -1, revisionOf(condition.expected)]
+      assert.equal(
+        isChecked ? end === expected : end >= expected,
+        true,
+        `${nonce} rests on ${expected} of ${condition.stream}, which is at ${end}`
+      )
+      conditional++
+    }
+    ends.set(event.stream, event.revision)
+  }
+  return conditional
+}
 
 /** How many events an answer is based on, before and after the command's own events. */
 const restsOn = (exit: Told["exit"]): { readonly before: number; readonly after: number } | undefined => {

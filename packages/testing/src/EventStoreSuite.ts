@@ -6,6 +6,7 @@ import { EventStore } from "@millrace/event-sourcing"
 import { type Effect, Layer, type Scope } from "effect"
 import { declare, type Runner } from "./suites/Contract.ts"
 import { appending } from "./suites/EventStoreAppending.ts"
+import { conditions, conditionsOfPeers } from "./suites/EventStoreConditions.ts"
 import { content, snapshots } from "./suites/EventStoreContent.ts"
 import { contention } from "./suites/EventStoreContention.ts"
 import type { Store } from "./suites/EventStoreFixtures.ts"
@@ -20,7 +21,7 @@ export type { Runner } from "./suites/Contract.ts"
  * streams of the category `suite`.
  */
 export const eventStoreSuite = (name: string, makeLayer: () => Layer.Layer<EventStore.EventStore, unknown>, runner: Runner): void => {
-  const groups = { appending: { ...appending, ...contention }, content, reading, "a subscription": subscribing, snapshots }
+  const groups = { appending: { ...appending, ...contention }, conditions, content, reading, "a subscription": subscribing, snapshots }
   for (const [group, contract] of Object.entries(groups)) declare(runner, `${name}: ${group}`, contract, EventStore.EventStore, makeLayer)
 }
 
@@ -29,4 +30,4 @@ export const eventStorePeersSuite = (
   name: string,
   makePeers: Effect.Effect<readonly [Store, Store], unknown, Scope.Scope>,
   runner: Runner
-): void => declare(runner, `${name}: two clients of one log`, peers, makePeers, () => Layer.empty)
+): void => declare(runner, `${name}: two clients of one log`, { ...peers, ...conditionsOfPeers }, makePeers, () => Layer.empty)

@@ -150,11 +150,11 @@ export const way = (to: Stores, run?: ReturnType<typeof Effect.runForkWith<never
   let { events, states } = to
   const each = <A, E>(call: (store: Stores) => Effect.Effect<A, E>) => Effect.suspend(() => call({ events, states }))
   const streamed = <A, E>(call: (store: Stores) => Stream.Stream<A, E>) => Stream.suspend(() => call({ events, states }))
-  const append: EventStore.Append = (...of) => each((to) => to.events.append(...of))
+  const append = EventStore.wrapAppend(events.append, (...of) => each((to) => to.events.append(...of)))
   const lastRevision: EventStore.LastRevision = (...of) => each((to) => to.events.lastRevision(...of))
-  const submit: EventStore.SubmitAppend = (stream, expected, batch, told) => {
-    if (events.append.submit !== undefined) return events.append.submit(stream, expected, batch, told)
-    run?.(events.append(stream, expected, batch)).addObserver(told)
+  const submit: EventStore.SubmitAppend = (stream, expected, batch, told, conditions) => {
+    if (events.append.submit !== undefined) return events.append.submit(stream, expected, batch, told, conditions)
+    run?.(events.append(stream, expected, batch, conditions)).addObserver(told)
   }
   return {
     events: EventStore.EventStore.of({

@@ -1,6 +1,6 @@
 /** A call ends alike whether a fiber waits for it (`run`) or a callback (`start`), whatever its work, its caller and the store do. */
 import { AsyncLocalStorage } from "node:async_hooks"
-import type { EventStore } from "@millrace/event-sourcing"
+import { EventStore } from "@millrace/event-sourcing"
 import { Cause, Context, Deferred, Effect, Exit, Fiber, Logger, Tracer } from "effect"
 import * as fc from "fast-check"
 import { describe, expect, test } from "vitest"
@@ -88,10 +88,10 @@ const byStart: Way = Effect.fnUntraced(function* ({ charge, operations }, { oper
 /** The store with the faults of a scenario. `step` is called when an append begins and ends. */
 const faulty = (events: EventStore.EventStore["Service"], { appends }: Scenario, step: () => void) => {
   const store = FaultyEventStore.make(events, { plan: { appends }, lateBy: 100 })
-  const append: EventStore.Append = (...of) => {
+  const append = EventStore.wrapAppend(store.append, (...of) => {
     const appended = Effect.onExit(store.append(...of), () => Effect.sync(step))
     return Effect.andThen(Effect.sync(step), appended)
-  }
+  })
   return { ...store, append }
 }
 
