@@ -14,7 +14,6 @@ import {
   type ConditionFailed,
   EventStore,
   type ExpectedRevision,
-  expectedOf,
   revisionOf,
   StoreUnavailable
 } from "./EventStore.ts"
@@ -92,10 +91,10 @@ export interface Aggregate<State, Event> {
    */
   readonly readNow: (id: string) => Current<State> | undefined
   /**
-   * The state in memory, unconfirmed, and the condition under which it is the newest, for a decision by `submitIf` of another aggregate.
-   * Undefined if the stream is not in memory.
+   * The state in memory, unconfirmed: for a decision by `submitIf` of another aggregate, with its revision as a condition. Undefined if the
+   * stream is not in memory.
    */
-  readonly assume: (id: string) => { readonly current: Current<State>; readonly condition: Condition } | undefined
+  readonly assume: (id: string) => Current<State> | undefined
   /**
    * The newest durable state in memory, which may be older than the store's. Undefined if the stream is not in memory.
    * Synchronous, and does not keep the stream in memory. For hints and metrics, never for a decision.
@@ -184,10 +183,8 @@ const readsOf = <State, Event>(
       return last === undefined ? undefined : confirmed(stream, last)
     },
     assume: (id) => {
-      const stream = use(id)
-      if (stream?.durable === undefined) return undefined
-      const { durable, name } = stream
-      return { current: asOfNow(durable), condition: { stream: name, expected: expectedOf(durable.revision) } }
+      const durable = use(id)?.durable
+      return durable && asOfNow(durable)
     },
     read: (id) =>
       Effect.suspend(() => {

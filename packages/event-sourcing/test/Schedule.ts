@@ -13,6 +13,7 @@ import {
   type Condition,
   type ConditionFailed,
   EventStore,
+  expectedOf,
   start as logStart,
   type RecordedEvent,
   revisionOf,
@@ -170,8 +171,9 @@ export const run = (seed: number): Effect.Effect<Ran, StoreUnavailable> =>
       const amount = 1 + below(20)
       const parts = 1 + below(3)
       const floor = known.get(id) ?? 0
-      const assumed = chance(0.4) ? host.assume(`t${below(2)}`)?.condition : undefined
-      const condition = assumed?.stream === StreamName.make(till.category, id) ? undefined : assumed
+      const other = `t${below(2)}`
+      const assumed = chance(0.4) && other !== id ? host.assume(other) : undefined
+      const condition = assumed && { stream: StreamName.make(till.category, other), expected: expectedOf(assumed.revision) }
       if (key !== undefined && condition !== undefined)
         conditions.set(nonce, { ...condition, floor: yield* memory.lastRevision(condition.stream) })
       const asked: Effect.Effect<Aggregate.Committed<Till, TillEvent>, Full | Aggregate.Failure | ConditionFailed> = key !== undefined

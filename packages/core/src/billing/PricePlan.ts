@@ -3,7 +3,7 @@
  * recompute every charge. Stream `pricePlan-{planId}`; amounts in thousandths of a credit for each unit.
  */
 
-import { Aggregate, type Decider, type Decision, EventCodec, type EventStore } from "@millrace/event-sourcing"
+import { Aggregate, type Decider, type Decision, EventCodec, EventStore, StreamName } from "@millrace/event-sourcing"
 import { Context, Effect, Exit, Layer, Result, Schema } from "effect"
 import * as Credits from "../Credits.ts"
 import * as Money from "../Money.ts"
@@ -140,8 +140,8 @@ export interface Price {
   readonly unitPrice: Credits.Credits
 }
 
-/** A price that is in force under a condition: that the plan in memory is the newest. */
-export interface AssumedPrice extends Price {
+/** A price, and the condition under which it is the one in force: that its plan is still the newest. */
+export interface ConditionalPrice extends Price {
   readonly condition: EventStore.Condition
 }
 
@@ -157,6 +157,12 @@ const priceIn = ({ at, state }: Aggregate.Current<PricePlan>, operation: string)
 /** The only plan so far. */
 const PLAN_ID = "standard"
 
+const conditional = (plan: Aggregate.Current<PricePlan>, operation: string): Exit.Exit<ConditionalPrice, NotPriced> => {
+  const stream = StreamName.make(PricePlan.category, PLAN_ID)
+  const condition = { stream, expected: EventStore.expectedOf(plan.revision) }
+  return Exit.map(priceIn(plan, operation), (price) => ({ ...price, condition }))
+}
+
 const make = Effect.fnUntraced(function* (own: Prices) {
   const plans = yield* Aggregate.make(PricePlan)
   yield* plans.execute(PLAN_ID, publishOwn(own), { actor: "millrace", reason: "the operations' own prices" })
@@ -165,19 +171,18 @@ const make = Effect.fnUntraced(function* (own: Prices) {
     /** All versions, in the order of publication. */
     plan: Effect.map(plans.read(PLAN_ID), ({ state }) => state),
     /** The price in force of one unit of an operation. */
-    quote: (operation: string): Effect.Effect<Price, NotPriced | Aggregate.Failure> =>
-      Effect.flatMap(plans.read(PLAN_ID), (plan) => priceIn(plan, operation)),
+    quote: (operation: string): Effect.Effect<ConditionalPrice, NotPriced | Aggregate.Failure> =>
+      Effect.flatMap(plans.read(PLAN_ID), (plan) => conditional(plan, operation)),
     /** {@link quote} at once. Undefined if the store has to be waited for. */
     quoteNow: (operation: string): Exit.Exit<Price, NotPriced> | undefined => {
       const plan = plans.readNow(PLAN_ID)
       return plan && priceIn(plan, operation)
     },
-    /** The price by the plan in memory, unconfirmed. Undefined if no plan is in memory, or the operation has no price in it. */
-    assume: (operation: string): AssumedPrice | undefined => {
-      const assumed = plans.assume(PLAN_ID)
-      if (assumed === undefined) return undefined
-      const price = priceIn(assumed.current, operation)
-      return Exit.isSuccess(price) ? { ...price.value, condition: assumed.condition } : undefined
+    /** {@link quote} by the plan in memory, unconfirmed. Undefined if no plan is in memory, or the operation has no price in it. */
+    assume: (operation: string): ConditionalPrice | undefined => {
+      const plan = plans.assume(PLAN_ID)
+      const price = plan && conditional(plan, operation)
+      return price !== undefined && Exit.isSuccess(price) ? price.value : undefined
     },
     /** Publishes changed prices, at once by default. Returns all versions. */
     publish: (changes: Prices, effectiveAt?: Timestamp, metadata?: Aggregate.Metadata) =>

@@ -7,14 +7,13 @@ import type { Requester } from "../../work/Contract.ts"
 import type { Any } from "../../work/Operation.ts"
 import { type OperationError, OperationFailed, TooManyJobs, UpstreamUnavailable } from "../../work/OperationError.ts"
 import { called } from "../../work/Perform.ts"
-import type { AssumedPrice, NotPriced, Price } from "../PricePlan.ts"
+import type { ConditionalPrice, NotPriced, Price } from "../PricePlan.ts"
 import { type Call, type Caller, type ChargeError, CostExceedsLimit, type Key } from "./Call.ts"
 import type { Services } from "./Services.ts"
 
 /**
  * Checks the call, then computes its cost from the prices in force. The check runs at once; what is answered at once is an exit. `context`: the
- * clock and the generator of ids. Where the store must be waited for, a cost that will be held may rest on the prices in memory, under the
- * `condition` that they are the newest; not if it `isConfirmed`.
+ * clock and the generator of ids. `isConfirmed`: the store is asked for the prices, because those in memory were found outdated.
  */
 export const quote = <E extends OperationError, R>(
   services: Pick<Services, "prices" | "jobs">,
@@ -53,19 +52,16 @@ export const quote = <E extends OperationError, R>(
     })
   )
 
-type Quoted = Price & Partial<Pick<AssumedPrice, "condition">>
-
 /**
- * The price in force: at once if the store confirms at once that the prices in memory are the newest; else those in memory, under that
- * condition, for a cost that will be held; else confirmed by the store. A job is held later, so its price is always confirmed.
- * `assumable`: the highest cost that may rest on the prices in memory. A cost above it would be refused, and a refusal must be certain.
+ * The price in force. Where the store must be waited for, a cost that will be held is by the prices in memory, whose condition the hold checks.
+ * `assumable`: the highest such cost, because a higher one would be refused, and a refusal must be certain. A job asks the store anyway.
  */
 const priceOf = (
   { prices }: Pick<Services, "prices">,
   { _tag, key }: Any,
   quantity: number,
   assumable: number
-): Effect.Effect<Quoted, NotPriced | Aggregate.Failure> => {
+): Effect.Effect<Price & Partial<ConditionalPrice>, NotPriced | Aggregate.Failure> => {
   const now = prices.quoteNow(key)
   if (now !== undefined) return now
   const assumed = _tag === "Job" ? undefined : prices.assume(key)
