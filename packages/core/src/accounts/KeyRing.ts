@@ -222,10 +222,23 @@ const make = Effect.gen(function* () {
   })
 })
 
-type Reads<State> = Pick<Aggregate.Aggregate<State, never>, "read" | "readNow">
+type Reads<State> = Pick<Aggregate.Aggregate<State, never>, "read" | "readNow" | "assume">
+
+const AT_ONCE = { concurrency: "unbounded" } as const
 
 /** Authenticates by the streams of the key and of its account, as the store has them now. */
 const authenticator = (keys: Reads<ApiKey.ApiKey>, ledger: Pick<Ledger["Service"], "read" | "readNow" | "trialOf">): Authenticate => {
+  /** The key and its account. Where the key in memory is admitted, the store is asked for both at once, in one round trip. */
+  const read = ({ keyId, secret }: ApiKey.Parts) => {
+    const admitted = (key: Aggregate.Current<ApiKey.ApiKey>) =>
+      ApiKey.admits(key.state, secret, key.at) ? Effect.succeed(key.state) : UNAUTHORIZED
+    const key = Effect.flatMap(keys.read(keyId), admitted)
+    const assumed = keys.assume(keyId)
+    if (assumed !== undefined && ApiKey.admits(assumed.state, secret, assumed.at))
+      return Effect.all([key, ledger.read(assumed.state.accountId)], AT_ONCE)
+    return Effect.flatMap(key, (key) => Effect.map(ledger.read(key.accountId), (account) => [key, account] as const))
+  }
+
   /** The caller of a key that is admitted, unless its account has none. */
   const callerOf = (keyId: string, key: ApiKey.Usable, account: Aggregate.Current<Account>): Authenticated | undefined => {
     const { status } = account.state
@@ -239,13 +252,9 @@ const authenticator = (keys: Reads<ApiKey.ApiKey>, ledger: Pick<Ledger["Service"
   const authenticate = (text: string | undefined): ReturnType<Authenticate> => {
     const parts = text === undefined ? undefined : ApiKey.parse(text)
     if (parts === undefined) return UNAUTHORIZED
-    const { keyId, secret } = parts
-    return Effect.flatMap(keys.read(keyId), ({ state: key, at }) => {
-      if (!ApiKey.admits(key, secret, at)) return UNAUTHORIZED
-      return Effect.flatMap(ledger.read(key.accountId), (account) => {
-        const caller = callerOf(keyId, key, account)
-        return caller === undefined ? UNAUTHORIZED : Effect.succeed(caller)
-      })
+    return Effect.flatMap(read(parts), ([key, account]) => {
+      const caller = callerOf(parts.keyId, key, account)
+      return caller === undefined ? UNAUTHORIZED : Effect.succeed(caller)
     })
   }
 

@@ -1,13 +1,13 @@
 import { setFlagsFromString } from "node:v8"
 import { runInNewContext } from "node:vm"
 import { EventStore } from "@millrace/event-sourcing"
-import { Effect, Redacted } from "effect"
+import { Effect, Exit, Fiber, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { describe, expect } from "vitest"
 import * as FaultyEventStore from "../../../testing/src/FaultyEventStore.ts"
 import { format, newSecret, parse } from "../../src/accounts/ApiKey.ts"
 import { outcome } from "../vault/Vaults.ts"
-import { host, logText, stores, testing } from "./Hosts.ts"
+import { host, logText, settle, stores, testing } from "./Hosts.ts"
 
 const ADA = "ada@example.com"
 const range = (n: number) => Array.from({ length: n }, (_, i) => i)
@@ -196,6 +196,39 @@ describe("a key", () => {
       ] as const)
         expect(yield* outcome(here.keys.revoke(account, id))).toBe("ApiKeyNotFound")
       expect(yield* here.keys.authenticate(Redacted.value(key))).toMatchObject({ keyId })
+    })
+  )
+
+  testing(
+    "is asked for together with its account, and not its account for a wrong secret",
+    Effect.gen(function* () {
+      const { shared, here: issuer, accountId } = yield* opened
+      const { key } = yield* issuer.keys.issue(accountId)
+      const asked: Array<string> = []
+      // A store elsewhere, which answers after 10 ms and tells no end of a stream at once
+      const lastRevision: EventStore.LastRevision = (stream) => {
+        asked.push(stream)
+        return Effect.delay(shared.events.lastRevision(stream), 10)
+      }
+      const here = yield* host({ ...shared, events: { ...shared.events, lastRevision } })
+      const { keyId, secret } = parse(Redacted.value(key)) ?? { keyId: "", secret: "" }
+      const wrong = Redacted.value(format({ keyId, secret: [...secret].reverse().join("") }))
+      const authenticated = yield* yield* settle(here.keys.authenticate(Redacted.value(key)))
+      for (const [text, questions] of [
+        [Redacted.value(key), [`apiKey-${keyId}`, `account-${accountId}`]],
+        [wrong, [`apiKey-${keyId}`]]
+      ] as const) {
+        asked.length = 0
+        const fiber = yield* Effect.forkChild(Effect.exit(here.keys.authenticate(text)), { startImmediately: true })
+        expect(asked).toEqual(questions)
+        yield* TestClock.adjust(10)
+        const exit = yield* Fiber.join(fiber)
+        expect(Exit.isSuccess(exit) ? exit.value : "refused").toEqual(text === wrong ? "refused" : authenticated)
+      }
+      yield* issuer.keys.revoke(accountId, keyId)
+      const late = yield* Effect.forkChild(outcome(here.keys.authenticate(Redacted.value(key))), { startImmediately: true })
+      yield* TestClock.adjust(10)
+      expect(yield* Fiber.join(late)).toBe("Unauthorized")
     })
   )
 
