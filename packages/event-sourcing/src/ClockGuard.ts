@@ -60,9 +60,9 @@ export const make = <Answer, E>(
               const refused = refusal()
               return refused === undefined ? store.append(...of) : Effect.fail(refused)
             })
-        : appendBy((stream, expected, events, told) => {
+        : appendBy((stream, expected, events, told, watched) => {
             const refused = refusal()
-            return refused === undefined ? submit(stream, expected, events, told) : told(Exit.fail(refused))
+            return refused === undefined ? submit(stream, expected, events, told, watched) : told(Exit.fail(refused))
           })
     const append: Append = onlyForAppends ? (...of) => (guard.isAsked ? checked(...of) : Effect.andThen(first, checked(...of))) : checked
     return { ...store, append, clock: { status: Effect.sync(() => guard.status()) } }

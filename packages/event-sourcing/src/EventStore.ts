@@ -44,6 +44,11 @@ export interface RecordedEvent extends EventData {
 export interface Appended {
   readonly revision: Revision
   readonly position: Position
+  /**
+   * The ends of the watched streams, in their order, if the store tells them: as of a moment when the append had its place in the log. So
+   * they count all events before it, also those of other processes.
+   */
+  readonly ends?: ReadonlyArray<ExpectedRevision>
 }
 
 /** Selects events by category and type. An event must match all given conditions. No event is parsed for this. */
@@ -180,11 +185,18 @@ export type SubmitAppend = (
   stream: StreamName,
   expected: ExpectedRevision,
   events: Array.NonEmptyReadonlyArray<EventData>,
-  told: Told<Appended, AppendFailure>
+  told: Told<Appended, AppendFailure>,
+  watched?: ReadonlyArray<StreamName>
 ) => void
 
 export interface Append {
-  (stream: StreamName, expected: ExpectedRevision, events: Array.NonEmptyReadonlyArray<EventData>): Effect.Effect<Appended, AppendFailure>
+  /** `watched`: streams whose ends the store may tell with the result. */
+  (
+    stream: StreamName,
+    expected: ExpectedRevision,
+    events: Array.NonEmptyReadonlyArray<EventData>,
+    watched?: ReadonlyArray<StreamName>
+  ): Effect.Effect<Appended, AppendFailure>
   /**
    * The same without a fiber, where the store has it. A wrapper that replaces the function replaces this as well, because it is a property
    * of it.
@@ -195,8 +207,8 @@ export interface Append {
 /** An append by its callback form. */
 export const appendBy = (submit: SubmitAppend): Append =>
   Object.assign(
-    (stream: StreamName, expected: ExpectedRevision, events: Array.NonEmptyReadonlyArray<EventData>) =>
-      Effect.callback<Appended, AppendFailure>((resume) => submit(stream, expected, events, resume)),
+    (stream: StreamName, expected: ExpectedRevision, events: Array.NonEmptyReadonlyArray<EventData>, watched?: ReadonlyArray<StreamName>) =>
+      Effect.callback<Appended, AppendFailure>((resume) => submit(stream, expected, events, resume, watched)),
     { submit }
   )
 
@@ -204,12 +216,13 @@ export const appendBy = (submit: SubmitAppend): Append =>
 export const observeAppend = (append: Append, begin: () => (exit: Exit.Exit<Appended, AppendFailure>) => void): Append => {
   const { submit } = append
   if (submit !== undefined)
-    return appendBy((stream, expected, events, told) => {
+    return appendBy((stream, expected, events, told, watched) => {
       const ended = begin()
-      submit(stream, expected, events, (exit) => {
+      const observed: typeof told = (exit) => {
         ended(exit)
         told(exit)
-      })
+      }
+      submit(stream, expected, events, observed, watched)
     })
   return (...of) =>
     Effect.suspend(() => {

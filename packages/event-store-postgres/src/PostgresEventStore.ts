@@ -52,11 +52,11 @@ export const makeOn = Effect.fnUntraced(function* (
   const lookingOnly = new EventStore.StoreUnavailable({ reason: `${connections.where} was opened read-only` })
 
   const store = EventStore.EventStore.of({
-    append: EventStore.appendBy((stream, expected, events, told) => {
+    append: EventStore.appendBy((stream, expected, events, told, watched) => {
       const tooLarge = EventStore.tooLarge(stream, events)
       if (tooLarge !== undefined) return told(Exit.fail(tooLarge))
       if (readOnly) return told(Exit.fail(lookingOnly))
-      const appended = { stream, before: EventStore.revisionOf(expected), events }
+      const appended = { stream, before: EventStore.revisionOf(expected), events, ...(watched === undefined ? {} : { watched }) }
       const unfit = unfitness(appended)
       if (unfit !== undefined) return told(Exit.die(new Error(unfit)))
       groups.appends(appended, (exit) => told(appendedOf(stream, exit)))
@@ -105,7 +105,8 @@ const appendedOf = (
   if (Exit.isFailure(exit)) return Exit.failCause(Cause.map(exit.cause, (fault) => appendFailure(stream, fault)))
   const outcome = exit.value
   if ("actual" in outcome) return Exit.fail(new EventStore.WrongRevision({ stream, ...outcome }))
-  return Exit.succeed({ revision: outcome.revision, position: outcome.position })
+  const { isNew: _, ...appended } = outcome
+  return Exit.succeed(appended)
 }
 
 const appendFailure = (stream: StreamName.StreamName, fault: Fault) =>

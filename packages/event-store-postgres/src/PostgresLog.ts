@@ -12,7 +12,7 @@ const SELECTED_PAGE = 4 * PAGE
 /** A page ends once it has this many bytes. */
 const PAGE_BYTES = 4_000_000
 
-/** The most newer events that a call of `append_2` answers. */
+/** The most newer events that a call of `append_3` answers. */
 const NEWER = 100
 /**
  * The most bytes of them. The server sends the answer while it holds the lock of the log, so it has to fit in the buffers of a connection
@@ -25,6 +25,8 @@ export interface Append {
   /** The revision before the first event of this append; -1 for a stream without events. */
   readonly before: EventStore.Revision
   readonly events: ReadonlyArray<EventStore.EventData>
+  /** Streams whose ends are told with the result. */
+  readonly watched?: ReadonlyArray<StreamName.StreamName>
 }
 
 export interface NamedSnapshot extends EventStore.StoredSnapshot {
@@ -86,7 +88,7 @@ const partOf = (rows: ReadonlyArray<Row>, after: EventStore.Position, most: numb
   return { events: found.map((row) => recorded(row.stream, row)), position: positionOf(end), isLast: end >= last }
 }
 
-/** The first row of the database function `append_2`. */
+/** The first row of the database function `append_3`. */
 interface AppendRow {
   readonly [column: string]: unknown
   /** The last position before these appends. */
@@ -95,9 +97,11 @@ interface AppendRow {
   readonly refused: ReadonlyArray<number>
   readonly actual: ReadonlyArray<string> | null
   readonly there: ReadonlyArray<string | null> | null
+  /** The ends of the watched streams; null if there are none. */
+  readonly ends: ReadonlyArray<string> | null
 }
 
-/** A further row of `append_2`: an event that an append did not know. */
+/** A further row of `append_3`: an event that an append did not know. */
 interface NewerRow extends EventRow {
   /** The place of the append in the call, from 1. */
   readonly conflict: number
@@ -109,11 +113,25 @@ const conflictOf = ({ stream, before }: Append, actual: number, newer: ReadonlyA
   return { actual: EventStore.expectedOf(actual), ...(isComplete ? { newer: events } : {}) }
 }
 
+/** The streams that any of the appends watches: once each, because many watch the same one. */
+const watchedBy = (appends: ReadonlyArray<Append>): ReadonlyArray<StreamName.StreamName> => [
+  ...new Set(appends.flatMap(({ watched = [] }) => watched))
+]
+
+/** The ends of the streams that an append watches, given those of all that are watched. */
+const endsOf = (names: ReadonlyArray<StreamName.StreamName>, ends: AppendRow["ends"]) => {
+  const endOf = new Map(names.map((name, i) => [name, EventStore.expectedOf(Number(ends?.[i] ?? -1))]))
+  return ({ watched }: Append): Pick<EventStore.Appended, "ends"> =>
+    watched === undefined ? {} : { ends: watched.map((name) => endOf.get(name) ?? "noStream") }
+}
+
 const outcomesOf = (
   appends: ReadonlyArray<Append>,
-  { before, refused, actual, there }: AppendRow,
+  watched: ReadonlyArray<StreamName.StreamName>,
+  { actual, before, ends, refused, there }: AppendRow,
   newer: ReadonlyArray<NewerRow>
 ): ReadonlyArray<Outcome> => {
+  const told = endsOf(watched, ends)
   const byAppend = Map.groupBy(newer, ({ conflict }) => conflict - 1)
   const places = new Map(refused.map((i, k) => [i - 1, k]))
   let place = Number(before)
@@ -122,20 +140,21 @@ const outcomesOf = (
     const revision = one.before + one.events.length
     if (k === undefined) {
       place += one.events.length
-      return { revision, position: positionOf(place), isNew: true }
+      return { revision, position: positionOf(place), isNew: true, ...told(one) }
     }
     const last = there?.[k] ?? undefined
     return last === undefined
       ? conflictOf(one, Number(actual?.[k]), byAppend.get(i) ?? [])
-      : { revision, position: positionOf(Number(last)), isNew: false }
+      : { revision, position: positionOf(Number(last)), isNew: false, ...told(one) }
   })
 }
 
-/** The types of the parameters that describe appends. */
-const APPENDED = ["text[]", "bigint[]", "boolean[]", "integer[]", "integer[]", "uuid[]", "text[]", "text[]", "text[]"]
+/** The types of the parameters that describe appends: first by append, then by event. */
+const APPENDED = ["text[]", "bigint[]", "boolean[]", "integer[]", "integer[]"]
+const THEIR_EVENTS = ["integer[]", "bigint[]", "uuid[]", "text[]", "text[]", "text[]"]
 
 const statements = (schema: string) => ({
-  append: calling(schema, "append_2", ...APPENDED, "integer", "integer"),
+  append: calling(schema, "append_3", ...APPENDED, ...THEIR_EVENTS, "text[]", "integer", "integer"),
   tails: calling(schema, "tails", "text[]", "boolean"),
   readStream: calling(schema, "read_stream", "text", "boolean", "bigint", "integer", "integer"),
   readAll: calling(schema, "read_log", "bigint", "integer", "integer"),
@@ -150,21 +169,35 @@ const statements = (schema: string) => ({
     ON CONFLICT (name) DO UPDATE SET revision = excluded.revision, data = excluded.data WHERE excluded.revision >= s.revision`
 })
 
-/** The parameters of the database function `append_2`, but for the bounds of its answer. */
+/** The parameters of the database function `append_3` that describe appends. */
 const parametersOf = (appends: ReadonlyArray<Append>): ReadonlyArray<Buffer> => {
   const known = new Set<string>()
-  const leads = appends.map(({ stream }) => known.size < known.add(stream).size)
-  const events = appends.flatMap((one) => one.events)
+  const leads: Array<boolean> = []
+  const starts: Array<number> = []
+  const owners: Array<number> = []
+  const revisions: Array<EventStore.Revision> = []
+  const all: Array<EventStore.EventData> = []
+  for (const [i, { before, events, stream }] of appends.entries()) {
+    leads.push(known.size < known.add(stream).size)
+    starts.push(all.length)
+    for (const [n, event] of events.entries()) {
+      owners.push(i + 1)
+      revisions.push(before + 1 + n)
+      all.push(event)
+    }
+  }
   return [
     texts(appends.map(({ stream }) => stream)),
     int8s(appends.map(({ before }) => before)),
     booleans(leads),
-    int4s(appends.map((one) => one.events.length)),
-    int4s(appends.flatMap((one, i) => one.events.map(() => i + 1))),
-    uuids(events.map(({ id }) => id)),
-    texts(events.map(({ type }) => type)),
-    texts(events.map(({ data }) => data)),
-    texts(events.map(({ metadata }) => metadata))
+    int4s(appends.map(({ events }) => events.length)),
+    int4s(starts),
+    int4s(owners),
+    int8s(revisions),
+    uuids(all.map(({ id }) => id)),
+    texts(all.map(({ type }) => type)),
+    texts(all.map(({ data }) => data)),
+    texts(all.map(({ metadata }) => metadata))
   ]
 }
 
@@ -176,13 +209,15 @@ export const make = (connections: Connections, schema: string, isStandbyEnough: 
   return {
     /** Sends all appends in one transaction. Each is written whole, found already written, or refused. */
     append: (appends: ReadonlyArray<Append>): Effect.Effect<ReadonlyArray<Outcome>, Fault> =>
-      Effect.flatMap(
-        Effect.suspend(() => connections.write<AppendRow | NewerRow>(sql.append, ...parametersOf(appends), NEWER, NEWER_BYTES)),
-        ([row, ...newer]) =>
+      Effect.suspend(() => {
+        const watched = watchedBy(appends)
+        const rows = connections.write<AppendRow | NewerRow>(sql.append, ...parametersOf(appends), texts(watched), NEWER, NEWER_BYTES)
+        return Effect.flatMap(rows, ([row, ...newer]) =>
           row === undefined
             ? Effect.fail(new Fault(`${connections.where} did not answer`, { inDoubt: true }))
-            : Effect.succeed(outcomesOf(appends, row as AppendRow, newer as ReadonlyArray<NewerRow>))
-      ),
+            : Effect.succeed(outcomesOf(appends, watched, row as AppendRow, newer as ReadonlyArray<NewerRow>))
+        )
+      }),
 
     /** The current ends of streams. */
     tails: (names: ReadonlyArray<StreamName.StreamName>): Effect.Effect<ReadonlyArray<EventStore.ExpectedRevision>, Fault> =>
