@@ -20,6 +20,8 @@ export interface Options<Request, Answer, E> {
   readonly lanes?: number
   /** The most requests in a transaction. A longer one gains nothing and delays its first caller. */
   readonly count: number
+  /** Makes a function that decides for the requests of one transaction, in order, whether each may join. With `key`. */
+  readonly joining?: () => (request: Request) => boolean
   /** The approximate size of a request, in characters: 0 by default. */
   readonly size?: (request: Request) => number
   /** The key of a request. Requests with one key are never in two open transactions, so they keep their order. */
@@ -145,13 +147,14 @@ class Groups<Request, Answer, E> {
 
   /** Returns a function that decides for each waiting request, in order, whether it may be sent now. */
   #inOrder(key: (request: Request) => string): (request: Request) => boolean {
-    const { isRival = () => true } = this.#options
+    const { isRival = () => true, joining = () => () => true } = this.#options
+    const joins = joining()
     const first = new Map<string, Request>()
     const heldBack = new Set<string>()
     return (request) => {
       const name = key(request)
       const earlier = first.get(name)
-      const mayGo = !this.#busy.has(name) && !heldBack.has(name) && (earlier === undefined || isRival(request, earlier))
+      const mayGo = !this.#busy.has(name) && !heldBack.has(name) && (earlier === undefined || isRival(request, earlier)) && joins(request)
       if (!mayGo) heldBack.add(name)
       else if (earlier === undefined) first.set(name, request)
       return mayGo

@@ -1,5 +1,5 @@
 /**
- * The log as tables, the one function that writes to it, and those that read pages of it.
+ * The log as tables, the functions that write to it, and those that read pages of it.
  *
  * **The order of the log.** A sequence would assign positions before the commit, but transactions become visible in the order of their
  * commits: a reader that has seen position 7 would miss a 6 that commits later. So `append` takes one lock before it reads the last
@@ -12,11 +12,9 @@
  * **No row is ever updated**, not even a counter: the last position and each stream's last revision are the ends of an index. So there
  * is nothing to vacuum. A long transaction elsewhere costs nothing, whereas it would keep every old version of a counter alive.
  */
+import { appendConditional } from "./AppendFunction.ts"
 import type { Tables } from "./Migrations.ts"
-import { GUARD, PLANNED_ONCE, PLANNING, WRITING } from "./WritingFunctions.ts"
-
-const LAST = (schema: string, stream: string) =>
-  `(SELECT e.revision FROM ${schema}.events e WHERE e.stream = ${stream} ORDER BY e.revision DESC LIMIT 1)`
+import { GUARD, LAST, LOCKED, PLANNED_ONCE, PLANNING, WRITING } from "./WritingFunctions.ts"
 
 const tables = (schema: string) => `
 CREATE TABLE ${schema}.streams(
@@ -71,7 +69,7 @@ DECLARE
   written integer := 0;
   seen integer := 0;
 BEGIN${GUARD}
-  PERFORM pg_advisory_xact_lock(hashtextextended('millrace log ${schema}', 0));
+  ${LOCKED(schema)}
   -- Each statement from here on sees all that was committed under the lock
   SELECT coalesce(max(e.position), 0) INTO before FROM ${schema}.events e;
   SELECT array_agg(coalesce(s.id, 0) ORDER BY a.i), array_agg(coalesce(${LAST(schema, "s.id")}, -1) ORDER BY a.i),
@@ -261,6 +259,7 @@ export const EVENTS: Tables = {
   migrations: [
     (schema) => tables(schema) + append(schema, FIRST) + tails(schema),
     (schema) => planOnce(schema) + reading(schema),
-    (schema) => append(schema, BOUNDED) + appendTelling(schema) + readingSelected(schema)
+    (schema) => append(schema, BOUNDED) + appendTelling(schema) + readingSelected(schema),
+    appendConditional
   ]
 }

@@ -52,15 +52,18 @@ export const makeOn = Effect.fnUntraced(function* (
   const lookingOnly = new EventStore.StoreUnavailable({ reason: `${connections.where} was opened read-only` })
 
   const store = EventStore.EventStore.of({
-    append: EventStore.appendBy((stream, expected, events, told) => {
-      const tooLarge = EventStore.tooLarge(stream, events)
-      if (tooLarge !== undefined) return told(Exit.fail(tooLarge))
-      if (readOnly) return told(Exit.fail(lookingOnly))
-      const appended = { stream, before: EventStore.revisionOf(expected), events }
-      const unfit = unfitness(appended)
-      if (unfit !== undefined) return told(Exit.die(new Error(unfit)))
-      groups.appends(appended, (exit) => told(appendedOf(stream, exit)))
-    }),
+    append: EventStore.appendBy(
+      (stream, expected, events, told, conditions) => {
+        const tooLarge = EventStore.tooLarge(stream, events)
+        if (tooLarge !== undefined) return told(Exit.fail(tooLarge))
+        if (readOnly) return told(Exit.fail(lookingOnly))
+        const appended = { stream, before: EventStore.revisionOf(expected), events, ...(conditions === undefined ? {} : { conditions }) }
+        const unfit = unfitness(appended)
+        if (unfit !== undefined) return told(Exit.die(new Error(unfit)))
+        groups.appends(appended, (exit) => told(appendedOf(stream, exit)))
+      },
+      { isConditional: true }
+    ),
     readStream: (stream, options) => Paging.ofStream((at) => Effect.mapError(log.readStream(stream, at), unavailable), options),
     lastRevision: (stream) => Effect.mapError(groups.tails(stream), unavailable),
     readAll: (after) => Paging.ofLog(after, (seen) => Effect.mapError(log.readAll(seen), unavailable)),
@@ -104,8 +107,10 @@ const appendedOf = (
 ): Exit.Exit<EventStore.Appended, EventStore.AppendFailure> => {
   if (Exit.isFailure(exit)) return Exit.failCause(Cause.map(exit.cause, (fault) => appendFailure(stream, fault)))
   const outcome = exit.value
+  if (outcome instanceof EventStore.ConditionFailed) return Exit.fail(outcome)
   if ("actual" in outcome) return Exit.fail(new EventStore.WrongRevision({ stream, ...outcome }))
-  return Exit.succeed({ revision: outcome.revision, position: outcome.position })
+  const { isNew: _, ...appended } = outcome
+  return Exit.succeed(appended)
 }
 
 const appendFailure = (stream: StreamName.StreamName, fault: Fault) =>
@@ -125,7 +130,8 @@ const groupsOf = Effect.fnUntraced(function* (log: PostgresLog.PostgresLog, rece
     size: ({ events }) => EventStore.appendChars(events),
     key: ({ stream }) => stream,
     // Appends that expect the same revision can share a transaction: one wins. An append that expects another's result waits for it
-    isRival: (one, earlier) => one.before === earlier.before
+    isRival: (one, earlier) => one.before === earlier.before,
+    joining: apart
   })
   const snapshots = yield* GroupCommit.make({
     ...failing,
@@ -141,6 +147,21 @@ const groupsOf = Effect.fnUntraced(function* (log: PostgresLog.PostgresLog, rece
   const parts = yield* GroupCommit.make({ ...failing, send: Parts.reader(log), lanes: LANES, count: 8 })
   return { appends, snapshots, tails, parts }
 })
+
+/**
+ * Keeps an append apart from those that have its stream as a condition. In one transaction their order would not tell whether the condition
+ * still held.
+ */
+const apart = () => {
+  const appended = new Set<StreamName.StreamName>()
+  const conditional = new Set<StreamName.StreamName>()
+  return ({ stream, conditions = [] }: PostgresLog.Append): boolean => {
+    if (conditional.has(stream) || conditions.some((condition) => appended.has(condition.stream))) return false
+    appended.add(stream)
+    for (const condition of conditions) conditional.add(condition.stream)
+    return true
+  }
+}
 
 /** Asks for each stream once: many callers ask for the same one, such as the prices, at the same time. */
 const tailsOf = (log: PostgresLog.PostgresLog) => (names: ReadonlyArray<StreamName.StreamName>) => {

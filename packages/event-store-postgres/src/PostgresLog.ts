@@ -12,7 +12,7 @@ const SELECTED_PAGE = 4 * PAGE
 /** A page ends once it has this many bytes. */
 const PAGE_BYTES = 4_000_000
 
-/** The most newer events that a call of `append_2` answers. */
+/** The most newer events that a call of `append_3` answers. */
 const NEWER = 100
 /**
  * The most bytes of them. The server sends the answer while it holds the lock of the log, so it has to fit in the buffers of a connection
@@ -25,6 +25,7 @@ export interface Append {
   /** The revision before the first event of this append; -1 for a stream without events. */
   readonly before: EventStore.Revision
   readonly events: ReadonlyArray<EventStore.EventData>
+  readonly conditions?: ReadonlyArray<EventStore.Condition>
 }
 
 export interface NamedSnapshot extends EventStore.StoredSnapshot {
@@ -39,7 +40,7 @@ export interface Written extends EventStore.Appended {
 /** The stream's end, which differs from the expected revision, and the events up to it if the server told them. */
 export type Conflict = Pick<EventStore.WrongRevision, "actual" | "newer">
 
-export type Outcome = Written | Conflict
+export type Outcome = Written | Conflict | EventStore.ConditionFailed
 
 interface EventRow {
   readonly [column: string]: unknown
@@ -86,7 +87,7 @@ const partOf = (rows: ReadonlyArray<Row>, after: EventStore.Position, most: numb
   return { events: found.map((row) => recorded(row.stream, row)), position: positionOf(end), isLast: end >= last }
 }
 
-/** The first row of the database function `append_2`. */
+/** The first row of the database function `append_3`. */
 interface AppendRow {
   readonly [column: string]: unknown
   /** The last position before these appends. */
@@ -95,9 +96,11 @@ interface AppendRow {
   readonly refused: ReadonlyArray<number>
   readonly actual: ReadonlyArray<string> | null
   readonly there: ReadonlyArray<string | null> | null
+  /** Where the streams of the conditions end, if one of these does not hold. Then nothing was appended. */
+  readonly ends: ReadonlyArray<string> | null
 }
 
-/** A further row of `append_2`: an event that an append did not know. */
+/** A further row of `append_3`: an event that an append did not know. */
 interface NewerRow extends EventRow {
   /** The place of the append in the call, from 1. */
   readonly conflict: number
@@ -109,9 +112,32 @@ const conflictOf = ({ stream, before }: Append, actual: number, newer: ReadonlyA
   return { actual: EventStore.expectedOf(actual), ...(isComplete ? { newer: events } : {}) }
 }
 
+/** The conditions of all appends: each once, because many appends have the same one. */
+const conditionsOf = (appends: ReadonlyArray<Append>): ReadonlyArray<EventStore.Condition> => {
+  const all = new Map<string, EventStore.Condition>()
+  for (const { conditions = [] } of appends)
+    for (const condition of conditions) all.set(`${condition.expected} ${condition.stream}`, condition)
+  return [...all.values()]
+}
+
+/** The appends whose conditions do not hold, by where the streams of all conditions end. */
+const failuresOf = (
+  appends: ReadonlyArray<Append>,
+  conditions: ReadonlyArray<EventStore.Condition>,
+  ends: ReadonlyArray<string>
+): ReadonlyMap<Append, EventStore.ConditionFailed> => {
+  const endOf = new Map(conditions.map(({ stream }, i) => [stream, EventStore.expectedOf(Number(ends[i]))]))
+  const failures = new Map<Append, EventStore.ConditionFailed>()
+  for (const append of appends) {
+    const failed = EventStore.failedCondition(append.conditions ?? [], (stream) => endOf.get(stream))
+    if (failed !== undefined) failures.set(append, failed)
+  }
+  return failures
+}
+
 const outcomesOf = (
   appends: ReadonlyArray<Append>,
-  { before, refused, actual, there }: AppendRow,
+  { actual, before, refused, there }: AppendRow,
   newer: ReadonlyArray<NewerRow>
 ): ReadonlyArray<Outcome> => {
   const byAppend = Map.groupBy(newer, ({ conflict }) => conflict - 1)
@@ -131,11 +157,12 @@ const outcomesOf = (
   })
 }
 
-/** The types of the parameters that describe appends. */
-const APPENDED = ["text[]", "bigint[]", "boolean[]", "integer[]", "integer[]", "uuid[]", "text[]", "text[]", "text[]"]
+/** The types of the parameters that describe appends: first by append, then by event. */
+const APPENDED = ["text[]", "bigint[]", "boolean[]", "integer[]", "integer[]"]
+const THEIR_EVENTS = ["integer[]", "bigint[]", "uuid[]", "text[]", "text[]", "text[]"]
 
 const statements = (schema: string) => ({
-  append: calling(schema, "append_2", ...APPENDED, "integer", "integer"),
+  append: calling(schema, "append_3", ...APPENDED, ...THEIR_EVENTS, "text[]", "bigint[]", "integer", "integer"),
   tails: calling(schema, "tails", "text[]", "boolean"),
   readStream: calling(schema, "read_stream", "text", "boolean", "bigint", "integer", "integer"),
   readAll: calling(schema, "read_log", "bigint", "integer", "integer"),
@@ -150,21 +177,35 @@ const statements = (schema: string) => ({
     ON CONFLICT (name) DO UPDATE SET revision = excluded.revision, data = excluded.data WHERE excluded.revision >= s.revision`
 })
 
-/** The parameters of the database function `append_2`, but for the bounds of its answer. */
+/** The parameters of the database function `append_3` that describe appends. */
 const parametersOf = (appends: ReadonlyArray<Append>): ReadonlyArray<Buffer> => {
   const known = new Set<string>()
-  const leads = appends.map(({ stream }) => known.size < known.add(stream).size)
-  const events = appends.flatMap((one) => one.events)
+  const leads: Array<boolean> = []
+  const starts: Array<number> = []
+  const owners: Array<number> = []
+  const revisions: Array<EventStore.Revision> = []
+  const all: Array<EventStore.EventData> = []
+  for (const [i, { before, events, stream }] of appends.entries()) {
+    leads.push(known.size < known.add(stream).size)
+    starts.push(all.length)
+    for (const [n, event] of events.entries()) {
+      owners.push(i + 1)
+      revisions.push(before + 1 + n)
+      all.push(event)
+    }
+  }
   return [
     texts(appends.map(({ stream }) => stream)),
     int8s(appends.map(({ before }) => before)),
     booleans(leads),
-    int4s(appends.map((one) => one.events.length)),
-    int4s(appends.flatMap((one, i) => one.events.map(() => i + 1))),
-    uuids(events.map(({ id }) => id)),
-    texts(events.map(({ type }) => type)),
-    texts(events.map(({ data }) => data)),
-    texts(events.map(({ metadata }) => metadata))
+    int4s(appends.map(({ events }) => events.length)),
+    int4s(starts),
+    int4s(owners),
+    int8s(revisions),
+    uuids(all.map(({ id }) => id)),
+    texts(all.map(({ type }) => type)),
+    texts(all.map(({ data }) => data)),
+    texts(all.map(({ metadata }) => metadata))
   ]
 }
 
@@ -173,16 +214,34 @@ export type PostgresLog = ReturnType<typeof make>
 /** `isStandbyEnough`: whether the end of a stream may be read from a standby, which may be behind. */
 export const make = (connections: Connections, schema: string, isStandbyEnough: boolean) => {
   const sql = statements(schema)
+  /** Sends all appends in one transaction. Each is written whole, found already written, or refused. */
+  const append = (appends: ReadonlyArray<Append>): Effect.Effect<ReadonlyArray<Outcome>, Fault> =>
+    Effect.suspend(() => {
+      const conditions = conditionsOf(appends)
+      const names = texts(conditions.map(({ stream }) => stream))
+      const required = int8s(conditions.map(({ expected }) => EventStore.revisionOf(expected)))
+      const rows = connections.write<AppendRow | NewerRow>(sql.append, ...parametersOf(appends), names, required, NEWER, NEWER_BYTES)
+      return Effect.flatMap(rows, ([row, ...newer]) => {
+        if (row === undefined) return Effect.fail(new Fault(`${connections.where} did not answer`, { inDoubt: true }))
+        const answer = row as AppendRow
+        return answer.ends === null
+          ? Effect.succeed(outcomesOf(appends, answer, newer as ReadonlyArray<NewerRow>))
+          : withoutFailed(appends, failuresOf(appends, conditions, answer.ends))
+      })
+    })
+
+  /** Nothing was appended, because these appends have conditions that do not hold. Sends the others again. */
+  const withoutFailed = (appends: ReadonlyArray<Append>, failures: ReadonlyMap<Append, EventStore.ConditionFailed>) => {
+    const others = appends.filter((one) => !failures.has(one))
+    const outcomes = others.length === 0 ? Effect.succeed([]) : append(others)
+    return Effect.map(outcomes, (outcomes) => {
+      const ofOthers = outcomes.values()
+      return appends.flatMap((one) => failures.get(one) ?? ofOthers.next().value ?? [])
+    })
+  }
+
   return {
-    /** Sends all appends in one transaction. Each is written whole, found already written, or refused. */
-    append: (appends: ReadonlyArray<Append>): Effect.Effect<ReadonlyArray<Outcome>, Fault> =>
-      Effect.flatMap(
-        Effect.suspend(() => connections.write<AppendRow | NewerRow>(sql.append, ...parametersOf(appends), NEWER, NEWER_BYTES)),
-        ([row, ...newer]) =>
-          row === undefined
-            ? Effect.fail(new Fault(`${connections.where} did not answer`, { inDoubt: true }))
-            : Effect.succeed(outcomesOf(appends, row as AppendRow, newer as ReadonlyArray<NewerRow>))
-      ),
+    append,
 
     /** The current ends of streams. */
     tails: (names: ReadonlyArray<StreamName.StreamName>): Effect.Effect<ReadonlyArray<EventStore.ExpectedRevision>, Fault> =>

@@ -21,3 +21,10 @@ export const GUARD = `
     RAISE EXCEPTION 'transactions are %: ALTER ROLE … SET default_transaction_isolation = ''read committed''',
       current_setting('transaction_isolation') USING ERRCODE = 'MR001';
   END IF;`
+
+/** Takes the lock of the log, which the transaction holds until it is visible. */
+export const LOCKED = (schema: string) => `PERFORM pg_advisory_xact_lock(hashtextextended('millrace log ${schema}', 0));`
+
+/** The revision of the last event of a stream, given its number. */
+export const LAST = (schema: string, stream: string) =>
+  `(SELECT e.revision FROM ${schema}.events e WHERE e.stream = ${stream} ORDER BY e.revision DESC LIMIT 1)`

@@ -25,8 +25,15 @@ const tablesOf = (options: { readonly url: string; readonly schema: string }, ve
     })
   )
 
-/** A host of the first release, by its statements. They are what it sends, so they never change. */
-const firstRelease = (db: pg.Client, schema: string) => {
+/** How hosts of earlier releases append, by the version of the tables that they made. */
+const APPEND = [
+  "append($1::text[], $2::bigint[], $3::boolean[], $4::integer[], $5::integer[], $6::uuid[], $7::text[], $8::text[], $9::text[])",
+  "append($1::text[], $2::bigint[], $3::boolean[], $4::integer[], $5::integer[], $6::uuid[], $7::text[], $8::text[], $9::text[])",
+  "append_2($1::text[], $2::bigint[], $3::boolean[], $4::integer[], $5::integer[], $6::uuid[], $7::text[], $8::text[], $9::text[], 100, 24000)"
+]
+
+/** A host of an earlier release, by its statements. They are what it sends, so they never change. */
+const earlierRelease = (db: pg.Client, schema: string, version: number) => {
   const rows = (text: string, ...values: Array<unknown>) =>
     Effect.promise(async () => (await db.query<Record<string, string>>(text, values)).rows)
   return {
@@ -34,10 +41,17 @@ const firstRelease = (db: pg.Client, schema: string) => {
     append: (stream: string, before: number, one: EventStore.EventData) =>
       Effect.map(
         Effect.promise(() =>
-          db.query<{ readonly refused: ReadonlyArray<number> }>(
-            `SELECT * FROM ${schema}.append($1::text[], $2::bigint[], $3::boolean[], $4::integer[], $5::integer[], $6::uuid[], $7::text[], $8::text[], $9::text[])`,
-            [[stream], [before], [true], [1], [1], [one.id], [one.type], [one.data], [one.metadata]]
-          )
+          db.query<{ readonly refused: ReadonlyArray<number> }>(`SELECT * FROM ${schema}.${APPEND[version - 1]}`, [
+            [stream],
+            [before],
+            [true],
+            [1],
+            [1],
+            [one.id],
+            [one.type],
+            [one.data],
+            [one.metadata]
+          ])
         ),
         ({ rows }) => rows[0]?.refused.length === 0
       ),
@@ -85,7 +99,7 @@ const upgraded = Effect.fnUntraced(function* (version: number) {
   const options = yield* schema
   yield* tablesOf(options, version)
   const db = yield* client(options.url)
-  const old = firstRelease(db, options.schema)
+  const old = earlierRelease(db, options.schema, version)
   const kept = event()
   yield* old.append("kept-1", -1, kept)
   yield* old.put("kept", 7)
@@ -99,7 +113,7 @@ const upgraded = Effect.fnUntraced(function* (version: number) {
   return { old, events, state, kept }
 })
 
-it.each([1, 2])("a migration leaves tables of version %i as they are for their hosts, which run on beside new ones", (version) =>
+it.each([1, 2, 3])("a migration leaves tables of version %i as they are for their hosts, which run on beside new ones", (version) =>
   Effect.gen(function* () {
     const { old, events, kept, state } = yield* upgraded(version)
     expect(idsOf(yield* readAll(events, EventStore.start))).toEqual([kept.id])
