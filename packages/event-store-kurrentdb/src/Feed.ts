@@ -38,10 +38,15 @@ export const make = (clients: Clients, log: KurrentLog, filter: Filter, look: nu
     const begin = once.withPermit(
       Effect.suspend(() => {
         if (seen !== undefined) return Effect.succeed(seen.head)
-        return Effect.flatMap(log.head, (end) => {
-          seen = new Seen(end, log.isOurs)
-          return Effect.as(Effect.forkIn(follow(clients, log, filter, look, seen), scope), seen.head)
-        })
+        return Effect.flatMap(log.head, (end) =>
+          // Uninterruptible, or the next follower could wait for a subscription that nobody began
+          Effect.uninterruptible(
+            Effect.suspend(() => {
+              seen = new Seen(end, log.isOurs)
+              return Effect.as(Effect.forkIn(follow(clients, log, filter, look, seen), scope), seen.head)
+            })
+          )
+        )
       })
     )
     return {
