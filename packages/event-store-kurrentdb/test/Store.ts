@@ -65,8 +65,15 @@ export const fact = (
 ) => it(title, () => Effect.runPromise(Effect.asVoid(Effect.scoped(Effect.flatMap(open(options), body)))))
 
 /** Fails when `effect` takes longer than 25 seconds. */
-export const failsafe = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.timeoutOrElse(effect, { duration: "25 seconds", orElse: () => Effect.die(new Error("Left hanging")) })
+export const failsafe = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => {
+  // Made now, so that its stack tells who waited
+  const hanging = new Error("Left hanging")
+  return Effect.timeoutOrElse(effect, { duration: "25 seconds", orElse: () => Effect.die(hanging) })
+}
+
+/** Repeats a read that had no answer in time, as all readers of the product do: a busy machine may need longer than a short deadline. */
+export const patiently = <A, R>(read: Effect.Effect<A, EventStore.StoreUnavailable, R>): Effect.Effect<A, never, R> =>
+  Effect.eventually(Effect.tapError(read, () => Effect.sleep(20)))
 
 /** Sends the identical batch again until the store knows its outcome, as an aggregate does. */
 export const settle = (
