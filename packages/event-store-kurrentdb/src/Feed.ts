@@ -3,7 +3,7 @@
  * from the last position or checkpoint, and reports how far behind it is. Followers that are far from the end of the log read pages until
  * they are close.
  */
-import { type EventStore, Following, Head } from "@millrace/event-sourcing"
+import { type EventStore, Following, Head, type Skip } from "@millrace/event-sourcing"
 import { Cause, Clock, Effect, Option, Semaphore, type Types } from "effect"
 import type { Clients } from "./Clients.ts"
 import { Fault, type Filter, type Message, type Recorded } from "./Driver.ts"
@@ -58,6 +58,16 @@ export const make = (clients: Clients, log: KurrentLog, filter: Filter, look: nu
           const events = seen?.recent.after(position) ?? []
           return events.length > 0 ? Effect.succeed(events) : log.after(position)
         }),
+      /** Skips the events in memory after a position, if none of them is selected. */
+      skipBy: ({ skip, ...selection }: EventStore.Subscription): Skip | undefined => {
+        if (skip === undefined) return undefined
+        const matches = Following.selects(selection)
+        return (after) => {
+          const events = seen?.recent.after(after) ?? []
+          const end = events.at(-1)?.position
+          return end !== undefined && !events.some(matches) && skip(after, end) ? end : undefined
+        }
+      },
       status: Effect.sync(() => seen?.status ?? NOT_BEGUN)
     }
   })
