@@ -10,6 +10,7 @@ import { Fault, type Filter, type Message, type Recorded } from "./Driver.ts"
 import { decode, type KurrentLog } from "./KurrentLog.ts"
 import { type LogPosition, placeOf, textOf } from "./Position.ts"
 import { Recent } from "./Recent.ts"
+import * as Turns from "./Turns.ts"
 
 export interface Status {
   /** The last event that was received; undefined until the first follower. */
@@ -34,6 +35,8 @@ export const make = (clients: Clients, log: KurrentLog, filter: Filter, look: nu
   Effect.gen(function* () {
     const scope = yield* Effect.scope
     const once = yield* Semaphore.make(1)
+    // At the start of a host, most followers read the log from the same position
+    const readAfter = Turns.shared(log.after)
     let seen: Seen | undefined
     const begin = once.withPermit(
       Effect.suspend(() => {
@@ -56,7 +59,7 @@ export const make = (clients: Clients, log: KurrentLog, filter: Filter, look: nu
       after: (position: EventStore.Position) =>
         Effect.suspend(() => {
           const events = seen?.recent.after(position) ?? []
-          return events.length > 0 ? Effect.succeed(events) : log.after(position)
+          return events.length > 0 ? Effect.succeed(events) : readAfter(position)
         }),
       /** Skips the events in memory after a position, if none of them is selected. */
       skipBy: ({ skip, ...selection }: EventStore.Subscription): Skip | undefined => {
