@@ -1,7 +1,7 @@
 /** A store on a stand-in, and events to append to it. */
 import assert from "node:assert/strict"
 import { randomUUID } from "node:crypto"
-import type { EventStore, StreamName } from "@millrace/event-sourcing"
+import { EventStore, type StreamName } from "@millrace/event-sourcing"
 import { KurrentDb, KurrentDbEventStore } from "@millrace/event-store-kurrentdb"
 import { Effect, Exit, type Scope, Stream } from "effect"
 import { it } from "vitest"
@@ -71,9 +71,13 @@ export const failsafe = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect
   return Effect.timeoutOrElse(effect, { duration: "25 seconds", orElse: () => Effect.die(hanging) })
 }
 
-/** Repeats a read that had no answer in time, as all readers of the product do: a busy machine may need longer than a short deadline. */
-export const patiently = <A, R>(read: Effect.Effect<A, EventStore.StoreUnavailable, R>): Effect.Effect<A, never, R> =>
-  Effect.eventually(Effect.tapError(read, () => Effect.sleep(20)))
+/** Repeats what had no answer in time, as all readers of the product do: a busy machine may need longer than a short deadline. */
+export const patiently = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, Exclude<E, EventStore.StoreUnavailable>, R> =>
+  Effect.catchIf(
+    effect,
+    (error): error is E & EventStore.StoreUnavailable => error instanceof EventStore.StoreUnavailable,
+    () => Effect.delay(patiently(effect), 20)
+  )
 
 /** Sends the identical batch again until the store knows its outcome, as an aggregate does. */
 export const settle = (
