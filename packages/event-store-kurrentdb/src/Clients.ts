@@ -75,15 +75,18 @@ const currentOf = Effect.fnUntraced(function* (connect: () => Driver, deadline: 
   const end = Effect.sync(() => {
     if (--calls === 0 && isClosed) idle.openUnsafe()
   })
+  // Uninterruptible, or an interruption in between would leave the old client in use for ever
   const renew = (old: Driver) =>
-    Effect.suspend(() => {
-      const now = clock.currentTimeMillisUnsafe()
-      if (isClosed || newest !== old || now - renewedAt < RENEW_EVERY) return Effect.void
-      newest = undefined
-      renewedAt = now
-      renewals++
-      return RcRef.invalidate(ref)
-    })
+    Effect.uninterruptible(
+      Effect.suspend(() => {
+        const now = clock.currentTimeMillisUnsafe()
+        if (isClosed || newest !== old || now - renewedAt < RENEW_EVERY) return Effect.void
+        newest = undefined
+        renewedAt = now
+        renewals++
+        return RcRef.invalidate(ref)
+      })
+    )
   const use = <A>(body: Body<A>) =>
     Effect.flatMap(RcRef.get(ref), (driver) =>
       Effect.tapError(body(driver), ({ kind }) => (kind === "noAnswer" || kind === "unreachable" ? renew(driver) : Effect.void))

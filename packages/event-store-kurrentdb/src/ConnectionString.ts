@@ -97,7 +97,7 @@ const read = (text: string): Connection => {
   if (options.get("throwOnAppendFailure") === "false") invalid("throwOnAppendFailure=false hides where a stream ends")
   if (first === undefined) return invalid("It names no host")
   if (discover !== undefined && others.length > 0) invalid("+discover takes one host: its addresses are the seeds")
-  const deadline = options.get("defaultDeadline")
+  const deadline = whole(options, "defaultDeadline", -1)
   return {
     hosts: [first, ...others],
     discover: discover !== undefined,
@@ -112,7 +112,7 @@ const read = (text: string): Connection => {
     maxDiscoverAttempts: whole(options, "maxDiscoverAttempts", 10),
     discoveryInterval: whole(options, "discoveryInterval", 100),
     connectionName: options.get("connectionName"),
-    defaultDeadline: deadline === undefined ? undefined : whole(options, "defaultDeadline", 0)
+    defaultDeadline: deadline < 0 ? undefined : deadline
   }
 }
 

@@ -3,13 +3,14 @@
  * from the last position or checkpoint, and reports how far behind it is. Followers that are far from the end of the log read pages until
  * they are close.
  */
-import { type EventStore, Following, Head } from "@millrace/event-sourcing"
+import { type EventStore, Following, Head, type Skip } from "@millrace/event-sourcing"
 import { Cause, Clock, Effect, Option, Semaphore, type Types } from "effect"
 import type { Clients } from "./Clients.ts"
 import { Fault, type Filter, type Message, type Recorded } from "./Driver.ts"
 import { decode, type KurrentLog } from "./KurrentLog.ts"
 import { type LogPosition, placeOf, textOf } from "./Position.ts"
 import { Recent } from "./Recent.ts"
+import * as Turns from "./Turns.ts"
 
 export interface Status {
   /** The last event that was received; undefined until the first follower. */
@@ -34,14 +35,21 @@ export const make = (clients: Clients, log: KurrentLog, filter: Filter, look: nu
   Effect.gen(function* () {
     const scope = yield* Effect.scope
     const once = yield* Semaphore.make(1)
+    // At the start of a host, most followers read the log from the same position
+    const readAfter = Turns.shared(log.after)
     let seen: Seen | undefined
     const begin = once.withPermit(
       Effect.suspend(() => {
         if (seen !== undefined) return Effect.succeed(seen.head)
-        return Effect.flatMap(log.head, (end) => {
-          seen = new Seen(end, log.isOurs)
-          return Effect.as(Effect.forkIn(follow(clients, log, filter, look, seen), scope), seen.head)
-        })
+        return Effect.flatMap(log.head, (end) =>
+          // Uninterruptible, or the next follower could wait for a subscription that nobody began
+          Effect.uninterruptible(
+            Effect.suspend(() => {
+              seen = new Seen(end, log.isOurs)
+              return Effect.as(Effect.forkIn(follow(clients, log, filter, look, seen), scope), seen.head)
+            })
+          )
+        )
       })
     )
     return {
@@ -51,8 +59,18 @@ export const make = (clients: Clients, log: KurrentLog, filter: Filter, look: nu
       after: (position: EventStore.Position) =>
         Effect.suspend(() => {
           const events = seen?.recent.after(position) ?? []
-          return events.length > 0 ? Effect.succeed(events) : log.after(position)
+          return events.length > 0 ? Effect.succeed(events) : readAfter(position)
         }),
+      /** Skips the events in memory after a position, if none of them is selected. */
+      skipBy: ({ skip, ...selection }: EventStore.Subscription): Skip | undefined => {
+        if (skip === undefined) return undefined
+        const matches = Following.selects(selection)
+        return (after) => {
+          const events = seen?.recent.after(after) ?? []
+          const end = events.at(-1)?.position
+          return end !== undefined && !events.some(matches) && skip(after, end) ? end : undefined
+        }
+      },
       status: Effect.sync(() => seen?.status ?? NOT_BEGUN)
     }
   })

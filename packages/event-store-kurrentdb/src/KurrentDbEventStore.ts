@@ -44,7 +44,10 @@ export const make: Effect.Effect<Service, never, Db.KurrentDb> = Effect.gen(func
           return [events, rest] as const
         })
       ),
-    subscribe: (after) => Stream.unwrap(Effect.map(read(feed.begin), (head) => follow(after, head, (seen) => read(feed.after(seen))))),
+    subscribe: (after, subscription = {}) =>
+      Stream.unwrap(
+        Effect.map(read(feed.begin), (head) => follow(after, head, (seen) => read(feed.after(seen)), feed.skipBy(subscription)))
+      ),
     head: read(log.head),
     loadSnapshot: (name) => read(snapshots.load(name)),
     saveSnapshot: (name, snapshot) => read(snapshots.save(name, snapshot))

@@ -28,14 +28,16 @@ export const shared = <Key, A, E>(ask: (key: Key) => Effect.Effect<A, E>): ((key
       )
     })
 
+  // Uninterruptible, or an interruption before the request begins would leave all later callers waiting for ever
   return (key) =>
-    Effect.suspend(() => {
+    Effect.uninterruptibleMask((restore) => {
       const answer = waiting.get(key) ?? Deferred.makeUnsafe<A, E>()
       waiting.set(key, answer)
-      if (asking.has(key)) return Deferred.await(answer)
+      const answered = restore(Deferred.await(answer))
+      if (asking.has(key)) return answered
       asking.add(key)
       // Detached, because the first caller may be interrupted while others wait for the same result
-      return Effect.andThen(Effect.forkDetach(put(key)), Deferred.await(answer))
+      return Effect.andThen(Effect.forkDetach(put(key)), answered)
     })
 }
 
@@ -84,15 +86,21 @@ export const make = (patience: number, last: (stream: string) => Effect.Effect<E
   const turns = new Map<string, Deferred.Deferred<void>>()
   const known = new Known()
 
-  const take = (stream: string, send: Effect.Effect<Appended, Fault>): Effect.Effect<Appended, Fault> => {
-    const over = Deferred.makeUnsafe<void>()
-    turns.set(stream, over)
-    const pass = Effect.sync(() => {
-      if (turns.get(stream) === over) turns.delete(stream)
-      Deferred.doneUnsafe(over, Effect.void)
-    })
-    return Effect.ensuring(send, pass)
-  }
+  /** An interruption at any moment passes the turn on. */
+  const take = (stream: string, send: Effect.Effect<Appended, Fault>): Effect.Effect<Appended, Fault> =>
+    Effect.acquireUseRelease(
+      Effect.sync(() => {
+        const over = Deferred.makeUnsafe<void>()
+        turns.set(stream, over)
+        return over
+      }),
+      () => send,
+      (over) =>
+        Effect.sync(() => {
+          if (turns.get(stream) === over) turns.delete(stream)
+          Deferred.doneUnsafe(over, Effect.void)
+        })
+    )
 
   return (stream, expected, id, send) =>
     Effect.flatMap(Clock.currentTimeMillis, (since) => {

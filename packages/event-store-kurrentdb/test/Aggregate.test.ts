@@ -3,7 +3,7 @@ import { Aggregate, EventStore } from "@millrace/event-sourcing"
 import { Effect } from "effect"
 import { describe, expect } from "vitest"
 import { pay, till } from "../../event-sourcing/test/Till.ts"
-import { fact, failsafe, type Store } from "./Store.ts"
+import { fact, failsafe, patiently, type Store } from "./Store.ts"
 import type { AppendFault } from "./standin/index.ts"
 
 const FAULTS: ReadonlyArray<AppendFault> = ["lost", "unanswered", "dropBefore", "dropAfter", "late", { code: 14, details: "going down" }]
@@ -25,13 +25,13 @@ describe("an aggregate", () => {
               node.faults.append = ({ stream }) => (stream === `till-${id}` && sent++ === nth ? fault : undefined)
               const aggregate = yield* over(store)
               for (let i = 0; i < PAYMENTS; i++) {
-                const { state } = yield* failsafe(aggregate.execute(id, pay(`payment-${i}`, 1, 2)))
+                const { state } = yield* failsafe(patiently(aggregate.execute(id, pay(`payment-${i}`, 1, 2))))
                 expect(state.total).toBe((i + 1) * 2)
               }
               node.faults.release()
               expect(sent).toBeGreaterThan(PAYMENTS)
               // A second aggregate reads the whole stream and checks its hash chain
-              const { state } = yield* Effect.flatMap(over(store), (other) => other.read(id))
+              const { state } = yield* Effect.flatMap(over(store), (other) => failsafe(patiently(other.read(id))))
               expect(state.keys).toEqual(Array.from({ length: PAYMENTS * 2 }, (_, i) => `payment-${Math.floor(i / 2)}`))
             }),
           { concurrency: 1 }

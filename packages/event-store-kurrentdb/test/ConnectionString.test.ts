@@ -32,6 +32,9 @@ describe("a connection string", () => {
     expect([connectionName, gossipTimeout, defaultDeadline]).toEqual(["a&b", 2, 750])
   })
 
+  it("with a default deadline of -1 has the store's deadline, because no call may wait for ever", () =>
+    expect(parsed("kurrentdb://a?defaultDeadline=-1").defaultDeadline).toBeUndefined())
+
   it("returns any user and password unchanged", () =>
     fc.assert(
       fc.property(fc.string({ minLength: 1 }), fc.string(), (username, password) => {

@@ -7,6 +7,7 @@ import { EventStoreDBClient, jsonEvent } from "@eventstore/db-client"
 import { EventStore } from "@millrace/event-sourcing"
 import { Effect, Fiber, Schema, type Scope, Stream } from "effect"
 import { describe, expect, it } from "vitest"
+import * as FaultProxy from "../../testing/src/FaultProxy.ts"
 import { filterOf } from "../src/Selecting.ts"
 import { address } from "./Node.ts"
 import { fact, failsafe, followed, freshEvents, freshStream, IMPATIENT, ids, isOfFacts, openOn, readIds, sentTo } from "./Store.ts"
@@ -229,6 +230,25 @@ describe("a client", () => {
       expect((yield* failsafe(careless.store.append(freshStream(), "noStream", freshEvents(1)))).revision).toBe(0)
     })
   )
+})
+
+describe("pings of a connection", () => {
+  for (const [what, options] of [
+    ["are off when their interval is -1", "keepAliveInterval=-1&keepAliveTimeout=20"],
+    ["may be answered at any time when their timeout is -1", "keepAliveInterval=20&keepAliveTimeout=-1"]
+  ] as const)
+    test(
+      what,
+      Effect.gen(function* () {
+        const node = yield* KurrentDbStandIn.serve()
+        const proxy = yield* FaultProxy.make(node.port)
+        const { db, store } = yield* openOn(`kurrentdb://127.0.0.1:${proxy.port}?tls=false&${options}`)
+        // The answer comes long after a ping would have been given up
+        proxy.set({ down: { _tag: "delay", millis: 200 } })
+        expect((yield* store.append(freshStream(), "noStream", freshEvents(1))).revision).toBe(0)
+        expect((yield* db.status).renewals).toBe(0)
+      })
+    )
 })
 
 describe("closing the store", () => {

@@ -10,6 +10,8 @@ import { freshEvents, freshStream, ids, openOn, readIds } from "./Store.ts"
 
 const connection = process.argv[2] ?? ""
 const WRITERS = 8
+/** The least appends of each writer, however slow the machine is. */
+const LEAST = 20
 const ROUNDS = 6
 /** Appends that each of the host's clients has under way when one client is disposed. */
 const FLOOD = 50
@@ -41,7 +43,7 @@ const main = Effect.gen(function* () {
     const stream = freshStream()
     streams.add(stream)
     const own: Array<string> = []
-    for (let revision = -1; !isOver; revision++) {
+    for (let revision = -1; !isOver || own.length < LEAST; revision++) {
       const batch = freshEvents(1)
       yield* store.append(stream, revision < 0 ? "noStream" : revision, batch)
       own.push(...ids(batch))

@@ -10,7 +10,7 @@ import { EventStore, Following } from "@millrace/event-sourcing"
 import { Effect, Fiber, type Result, Stream } from "effect"
 import { expect, it, vi } from "vitest"
 import { kill, type Running, start } from "./NodeProcesses.ts"
-import { failsafe, freshEvents, freshStream, ids, openOn, readIds, type Store } from "./Store.ts"
+import { failsafe, freshEvents, freshStream, ids, openOn, patiently, readIds, type Store } from "./Store.ts"
 
 const SNAPSHOT = "factsSnapshot.v1-1"
 const CYCLES = 3
@@ -117,18 +117,18 @@ it("kill -9 under load loses and doubles no event: appends in doubt are settled,
     expect(unanswered).toBeGreaterThan(0)
     const [store, other] = stores
     if (store === undefined || other === undefined) return
-    for (const { stream, written } of all) expect(yield* readIds(store, stream)).toEqual(written)
+    for (const { stream, written } of all) expect(yield* patiently(readIds(store, stream))).toEqual(written)
     const total = all.flatMap(({ written }) => written)
     expect(total).toHaveLength(acknowledged * 2)
-    const log = yield* Stream.runCollect(store.readAll(EventStore.start))
+    const log = yield* patiently(Stream.runCollect(store.readAll(EventStore.start)))
     expect(ids(log).toSorted()).toEqual(total.toSorted())
     for (const seen of followers) {
       yield* failsafe(Effect.repeat(Effect.sleep(5), { until: () => Effect.sync(() => seen.length >= log.length) }))
       expect(seen).toEqual(ids(log))
     }
     // The stored snapshot is complete, if not the newest, and a newer one can be saved
-    const snapshot = yield* other.loadSnapshot(SNAPSHOT)
+    const snapshot = yield* patiently(other.loadSnapshot(SNAPSHOT))
     expect(snapshot?.data).toBe(`[${snapshot?.revision}]`)
-    yield* other.saveSnapshot(SNAPSHOT, { revision: saved + 1, data: "[]" })
-    expect(yield* store.loadSnapshot(SNAPSHOT)).toEqual({ revision: saved + 1, data: "[]" })
+    yield* patiently(other.saveSnapshot(SNAPSHOT, { revision: saved + 1, data: "[]" }))
+    expect(yield* patiently(store.loadSnapshot(SNAPSHOT))).toEqual({ revision: saved + 1, data: "[]" })
   }).pipe(Effect.scoped, Effect.runPromise))

@@ -1,7 +1,7 @@
 /** A store on a stand-in, and events to append to it. */
 import assert from "node:assert/strict"
 import { randomUUID } from "node:crypto"
-import type { EventStore, StreamName } from "@millrace/event-sourcing"
+import { EventStore, type StreamName } from "@millrace/event-sourcing"
 import { KurrentDb, KurrentDbEventStore } from "@millrace/event-store-kurrentdb"
 import { Effect, Exit, type Scope, Stream } from "effect"
 import { it } from "vitest"
@@ -65,8 +65,19 @@ export const fact = (
 ) => it(title, () => Effect.runPromise(Effect.asVoid(Effect.scoped(Effect.flatMap(open(options), body)))))
 
 /** Fails when `effect` takes longer than 25 seconds. */
-export const failsafe = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.timeoutOrElse(effect, { duration: "25 seconds", orElse: () => Effect.die(new Error("Left hanging")) })
+export const failsafe = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => {
+  // Made now, so that its stack tells who waited
+  const hanging = new Error("Left hanging")
+  return Effect.timeoutOrElse(effect, { duration: "25 seconds", orElse: () => Effect.die(hanging) })
+}
+
+/** Repeats what had no answer in time, as all readers of the product do: a busy machine may need longer than a short deadline. */
+export const patiently = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, Exclude<E, EventStore.StoreUnavailable>, R> =>
+  Effect.catchIf(
+    effect,
+    (error): error is E & EventStore.StoreUnavailable => error instanceof EventStore.StoreUnavailable,
+    () => Effect.delay(patiently(effect), 20)
+  )
 
 /** Sends the identical batch again until the store knows its outcome, as an aggregate does. */
 export const settle = (

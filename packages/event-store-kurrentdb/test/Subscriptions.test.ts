@@ -189,6 +189,48 @@ fact("an event in our streams that is not UTF-8 fails the read and is not skippe
   })
 )
 
+fact("followers at one position share the pages of the log", ({ node, store }) =>
+  Effect.gen(function* () {
+    const FOLLOWERS = 20
+    const batch = freshEvents(600)
+    yield* store.append("facts-1", "noStream", batch)
+    const following = Array.from({ length: FOLLOWERS }, () => followed(store, EventStore.start, batch.length))
+    const before = node.calls("Read")
+    for (const seen of yield* failsafe(Effect.all(following, { concurrency: "unbounded" }))) expect(seen).toEqual(ids(batch))
+    // Each of them needs two pages
+    expect(node.calls("Read") - before).toBeLessThan(FOLLOWERS)
+  })
+)
+
+fact("a batch that holds nothing for a subscriber is not sent", ({ store }) =>
+  Effect.gen(function* () {
+    const [first, other, second] = [freshEvents(1), freshEvents(2), freshEvents(1)]
+    yield* store.append("facts-1", "noStream", first)
+    const got: Array<ReadonlyArray<string>> = []
+    let isLive = false
+    let skipped = EventStore.start
+    const skip = (_: EventStore.Position, position: EventStore.Position) => {
+      skipped = position
+      return true
+    }
+    yield* Effect.forkScoped(
+      Stream.runForEach(store.subscribe(EventStore.start, { categories: ["facts"], skip }), ({ events, live }) =>
+        Effect.sync(() => {
+          isLive = live
+          if (events.length > 0) got.push(ids(events))
+        })
+      )
+    )
+    yield* until(() => isLive)
+    const { position } = yield* store.append("others-1", "noStream", other)
+    yield* until(() => skipped === position)
+    yield* store.append("facts-1", 0, second)
+    yield* until(() => got.length > 1)
+    expect(got).toEqual([ids(first), ids(second)])
+    expect(skipped).toBe(position)
+  })
+)
+
 fact(
   "a read without an answer fails, and the next read succeeds",
   ({ node, store }) =>

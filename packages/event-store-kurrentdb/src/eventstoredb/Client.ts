@@ -89,6 +89,9 @@ export class Calls {
 /** gRPC compares deadlines with the machine's clock, even if Effect uses another clock. */
 const after = (millis: number): Date => new Date(Date.now() + millis)
 
+/** The longest time of a timer in milliseconds. Node takes a longer one as one millisecond. */
+const LONGEST = 2 ** 31 - 1
+
 /** The largest message in bytes. Other programs can store events of up to 16 MB. */
 const LARGEST = 17 << 20
 
@@ -167,8 +170,8 @@ export class Client {
   #channel() {
     const { keepAliveInterval, keepAliveTimeout } = this.#connection
     return {
-      "grpc.keepalive_time_ms": keepAliveInterval < 0 ? Number.MAX_VALUE : keepAliveInterval,
-      "grpc.keepalive_timeout_ms": keepAliveTimeout < 0 ? Number.MAX_VALUE : keepAliveTimeout,
+      "grpc.keepalive_time_ms": keepAliveInterval < 0 ? LONGEST : keepAliveInterval,
+      "grpc.keepalive_timeout_ms": keepAliveTimeout < 0 ? LONGEST : keepAliveTimeout,
       "grpc.max_receive_message_length": LARGEST
     }
   }
