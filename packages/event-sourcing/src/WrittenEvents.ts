@@ -83,8 +83,14 @@ interface Kinds {
 const kindsOf = (appends: ReadonlyArray<Append>): Kinds => {
   const types = new Set<string>()
   const categories = new Set<string>()
+  // Most appends are of the category of the one before
+  let isKnown = (_: StreamName.StreamName) => false
   for (const { events, stream } of appends) {
-    categories.add(StreamName.category(stream))
+    if (!isKnown(stream)) {
+      const category = StreamName.category(stream)
+      categories.add(category)
+      isKnown = StreamName.isOf(category)
+    }
     for (const { type } of events) types.add(type)
   }
   return { types, categories }
