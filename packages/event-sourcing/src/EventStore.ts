@@ -200,21 +200,25 @@ export const appendBy = (submit: SubmitAppend): Append =>
     { submit }
   )
 
-/** Wraps both forms of an append. `begin` is called before each, and what it returns with the result. */
-export const observeAppend = (append: Append, begin: () => (exit: Exit.Exit<Appended, AppendFailure>) => void): Append => {
+/** Wraps both forms of an append. `begin` is called before each, and `ended` with what it returned and the result. */
+export const observeAppend = <A>(
+  append: Append,
+  begin: () => A,
+  ended: (begun: A, exit: Exit.Exit<Appended, AppendFailure>) => void
+): Append => {
   const { submit } = append
   if (submit !== undefined)
     return appendBy((stream, expected, events, told) => {
-      const ended = begin()
+      const begun = begin()
       submit(stream, expected, events, (exit) => {
-        ended(exit)
+        ended(begun, exit)
         told(exit)
       })
     })
   return (...of) =>
     Effect.suspend(() => {
-      const ended = begin()
-      return Effect.onExitPrimitive(append(...of), (exit) => void ended(exit))
+      const begun = begin()
+      return Effect.onExitPrimitive(append(...of), (exit) => void ended(begun, exit))
     })
 }
 
