@@ -1,5 +1,16 @@
 /** Random histories of accounts, decided by the ledger, of webhooks, and of waits, inboxes and proxy sessions. The same seed gives the same history. */
-import { type Account, AccountSnapshot, Credits, Decisions, Generations, Ledger, Lots, PricePlan, Standard, Webhook } from "@millrace/core"
+import {
+  type Account,
+  AccountSnapshot,
+  Credits,
+  Decisions,
+  Ledger,
+  Lots,
+  NewestEntries,
+  PricePlan,
+  Standard,
+  Webhook
+} from "@millrace/core"
 import { Aggregate, EventIds, EventStore, MemoryEventStore } from "@millrace/event-sourcing"
 import { Clock, Context, Effect, HashMap, Layer, type Scope, Stream } from "effect"
 import { Watch } from "./Watch.ts"
@@ -128,13 +139,13 @@ const command = Effect.fnUntraced(function* (random: Dice, id: string, step: num
   const open = () => some(HashMap.keys(account.purse.holds)) ?? "res_none"
   const settled = () =>
     some(
-      [...Generations.toMap(account.memory.outcomes)]
+      [...NewestEntries.entriesOf(account.memory.outcomes.older), ...NewestEntries.entriesOf(account.memory.outcomes.newer)]
         .filter(([, outcome]) => outcome._tag === "succeeded")
         .map(([reservationId]) => reservationId)
     ) ?? "res_none"
   const lapsed = () =>
     some(
-      [...account.memory.outcomes.newer]
+      NewestEntries.entriesOf(account.memory.outcomes.newer)
         .filter(([, outcome]) => outcome._tag === "refunded" && outcome.reason === "abandoned")
         .map(([id]) => id)
     ) ?? "res_none"

@@ -1,8 +1,8 @@
 /** Ids of resources: a prefix that names the kind of resource, then a ULID. A test or a simulation can replace the generator. */
 
-import { hash, randomFillSync, randomUUID } from "node:crypto"
+import { hash } from "node:crypto"
 import { Clock, Context, Effect, Schema } from "effect"
-import { monotonicFactory } from "ulid"
+import { ulids, uuids } from "./RandomIds.ts"
 
 const ULID = "[0-9A-HJKMNP-TV-Z]{26}"
 
@@ -21,24 +21,8 @@ export interface Ids {
 }
 
 export const Ids = Context.Reference<Ids>("@millrace/core/Ids", {
-  defaultValue: () => {
-    const next = monotonicFactory(bufferedRandom())
-    return { ulid: (now) => next(now), uuid: () => randomUUID() }
-  }
+  defaultValue: () => ({ ulid: ulids(), uuid: uuids() })
 })
-
-/** Random numbers in [0, 1), read from the system's generator 4,096 at a time: single reads would cost more than the rest of an id. */
-const bufferedRandom = (): (() => number) => {
-  const bytes = new Uint8Array(4_096)
-  let used = bytes.length
-  return () => {
-    if (used === bytes.length) {
-      randomFillSync(bytes)
-      used = 0
-    }
-    return (bytes[used++] ?? 0) / 256
-  }
-}
 
 /** A new id, by the clock and the generator of a context. */
 const idIn = <Id extends string>(prefix: string, context: Context.Context<never>): Id => {

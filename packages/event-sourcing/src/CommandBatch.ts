@@ -86,14 +86,24 @@ export interface Deciding<State, Event extends Tagged> {
 
 /** The state after decided events that are not yet appended, and their total size in UTF-16 code units. */
 interface Decided<State> extends Pick<Durable<State>, "state" | "revision" | "hash" | "at"> {
+  /** The events of the last decision; of a batch, those of all of its decisions. */
+  readonly events: Array<EventData>
   readonly chars: number
 }
 
 export interface CommandBatch<State, Event> extends Decided<State> {
   readonly commands: Array<Command<State, Event>>
-  readonly events: Array<EventData>
   /** The conditions of all commands. */
   readonly conditions: ReadonlyArray<Condition> | undefined
+}
+
+/**
+ * Adds to a list. Most lists here get one item, so each begins as the list of its first items: an empty list that grows makes room for 17.
+ */
+const joined = <A>(list: Array<A>, more: Array<A>): Array<A> => {
+  if (list.length === 0) return more
+  for (const one of more) list.push(one)
+  return list
 }
 
 /**
@@ -108,26 +118,24 @@ export const decideAll = <State, Event extends Tagged>(
   limit: number
 ): CommandBatch<State, Event> => {
   const { state, revision, hash } = durable
-  const commands: Array<Command<State, Event>> = []
-  const events: Array<EventData> = []
+  const at = Math.max(services.clock.currentTimeMillisUnsafe(), durable.at)
+  let decided: Decided<State> = { state, revision, hash, at, events: [], chars: 0 }
+  let commands: Array<Command<State, Event>> = []
+  let { events } = decided
   let ends: Ends | undefined
-  let decided: Decided<State> = { state, revision, hash, at: Math.max(services.clock.currentTimeMillisUnsafe(), durable.at), chars: 0 }
   let taken = 0
   for (const command of waiting) {
     if (taken === limit) break
     if (!command.dropped) {
       // Of two commands that expect different ends of a stream, the second begins the next append
       if (!isConsistent(ends, command.conditions)) break
-      const before = events.length
-      const next = decideOne(services, name, decided, command, events)
-      const isTooLarge = next.chars > BATCH_CHARS && events.length > before
-      if (isTooLarge && commands.length > 0) {
-        // With this command the append would be too large, so the command begins the next append
-        events.length = before
-        break
-      }
+      const next = decideOne(services, name, decided, command)
+      const isTooLarge = next.chars > BATCH_CHARS && next.events.length > 0
+      // With this command the append would be too large, so the command begins the next append
+      if (isTooLarge && commands.length > 0) break
       decided = next
-      commands.push(command)
+      commands = joined(commands, [command])
+      events = joined(events, next.events)
       ends = addAll(ends, command.conditions)
       if (isTooLarge) {
         // Too large by itself: it is sent alone, because the store may refuse it
@@ -159,37 +167,37 @@ const addAll = (ends: Ends | undefined, conditions: ReadonlyArray<Condition> | u
 const conditionsOf = (ends: Ends | undefined): ReadonlyArray<Condition> | undefined =>
   ends && [...ends].map(([stream, expected]) => ({ stream, expected }))
 
-/** Adds the command's events to `events`. Returns the state after them. */
+/** Returns the command's events, and the state after them. */
 const decideOne = <State, Event extends Tagged>(
   { decider, newId }: Deciding<State, Event>,
   name: StreamName,
-  decided: Decided<State>,
-  command: Command<State, Event>,
-  events: Array<EventData>
+  before: Decided<State>,
+  command: Command<State, Event>
 ): Decided<State> => {
-  const before = events.length
-  const { at } = decided
-  let { state, revision, hash, chars } = decided
+  const { at } = before
+  let { state, revision, hash, chars } = before
+  let events: Array<EventData> = []
   try {
     const decision = command.decide(state, at)
     if (Result.isFailure(decision)) {
       command.refused(Exit.fail(decision.failure))
-      return decided
+      return { ...before, events }
     }
     const metadata = command.metadata === undefined ? "{}" : JSON.stringify(command.metadata)
     for (const event of decision.success) {
       const { type, data } = decider.codec.encode(event)
-      const link = HashChain.link(hash, name, ++revision, { id: newId(at), type, data }, toIso(at), metadata)
-      events.push({ ...link.event, decided: { codec: decider.codec, event, at } })
-      chars += data.length + link.event.metadata.length + 100
+      const id = newId(at)
+      const link = HashChain.link(hash, name, ++revision, { id, type, data }, toIso(at), metadata)
+      const decided = { codec: decider.codec, event, at }
+      events = joined(events, [{ id, type, data, metadata: link.metadata, decided }])
+      chars += data.length + link.metadata.length + 100
       state = decider.evolve(state, event, at)
       hash = link.hash
     }
     command.decided(decision.success, state, revision, at)
-    return { state, revision, hash, at, chars }
+    return { state, revision, hash, at, events, chars }
   } catch (defect) {
-    events.length = before
     command.refused(Exit.die(defect))
-    return decided
+    return { ...before, events: [] }
   }
 }

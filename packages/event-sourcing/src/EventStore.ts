@@ -188,15 +188,19 @@ export const failedCondition = (
   return undefined
 }
 
-/** Wraps both forms of an append. `begin` is called before each, and what it returns with the result. */
-export const observeAppend = (append: Append, begin: () => (exit: Exit.Exit<Appended, AppendFailure>) => void): Append => {
+/** Wraps both forms of an append. `begin` is called before each, and `ended` with what it returned and the result. */
+export const observeAppend = <A>(
+  append: Append,
+  begin: () => A,
+  ended: (begun: A, exit: Exit.Exit<Appended, AppendFailure>) => void
+): Append => {
   const { isConditional = false, submit } = append
   if (submit !== undefined)
     return appendBy(
       (stream, expected, events, told, conditions) => {
-        const ended = begin()
+        const begun = begin()
         const observed: typeof told = (exit) => {
-          ended(exit)
+          ended(begun, exit)
           told(exit)
         }
         submit(stream, expected, events, observed, conditions)
@@ -205,8 +209,8 @@ export const observeAppend = (append: Append, begin: () => (exit: Exit.Exit<Appe
     )
   return wrapAppend(append, (...of) =>
     Effect.suspend(() => {
-      const ended = begin()
-      return Effect.onExitPrimitive(append(...of), (exit) => void ended(exit))
+      const begun = begin()
+      return Effect.onExitPrimitive(append(...of), (exit) => void ended(begun, exit))
     })
   )
 }

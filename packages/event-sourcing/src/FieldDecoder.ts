@@ -34,6 +34,24 @@ export const make = <Event extends Tagged>(schema: Schema.Codec<Event, Tagged>):
   }
 }
 
+/** Keeps the last result. Events that are decided together have the same times, and decoding one costs more than the rest of its event. */
+const remembering = (decode: (value: unknown) => unknown): ((value: unknown) => unknown) => {
+  let last: unknown = {}
+  let decoded: unknown
+  return (value) => {
+    if (Object.is(value, last)) return decoded
+    const result = decode(value)
+    // An object may be changed by whoever has it
+    if (isUnchanging(value) && isUnchanging(result)) {
+      last = value
+      decoded = result
+    }
+    return result
+  }
+}
+
+const isUnchanging = (value: unknown): boolean => typeof value === "string" || typeof value === "number"
+
 /** The transformed fields by tag. Empty if the tag does not determine the decoding. */
 const changingFields = (ast: SchemaAST.AST): ReadonlyMap<string, Fields> => {
   const fieldsOf = new Map<string, Fields>()
@@ -47,7 +65,7 @@ const changingFields = (ast: SchemaAST.AST): ReadonlyMap<string, Fields> => {
     if (changing.length > 0 && changing.every(({ type }) => !fillsInMissing(type)))
       fieldsOf.set(
         tag,
-        changing.map(({ name, type }) => [String(name), Schema.decodeUnknownSync(Schema.make<Schema.Codec<unknown>>(type))])
+        changing.map(({ name, type }) => [String(name), remembering(Schema.decodeUnknownSync(Schema.make<Schema.Codec<unknown>>(type)))])
       )
   }
   return fieldsOf

@@ -27,9 +27,9 @@ type Content = Pick<EventData, "id" | "type" | "data">
 const linkOf = (previous: Hash, stream: StreamName, revision: number, { id, type, data }: Content, at: string, rest: string): Hash =>
   digest("sha256", `${previous}\n${stream}\n${revision}\n${id}\n${type}\n${at}\n${data}\n${rest}`, "base64url")
 
-/** An event with its hash in its metadata, and that hash as a text of its own: a part of the metadata would keep all of it in memory. */
+/** The metadata of an event, and the hash in it as a text of its own: a part of the metadata would keep all of it in memory. */
 export interface Link {
-  readonly event: EventData
+  readonly metadata: string
   readonly hash: Hash
 }
 
@@ -39,12 +39,18 @@ export interface Link {
 export const link = (previous: Hash, stream: StreamName, revision: number, event: Content, at: string, metadata: string): Link => {
   const rest = metadata === "{}" ? `"}` : `",${metadata.slice(1)}`
   const hash = linkOf(previous, stream, revision, event, at, rest)
-  const { id, type, data } = event
-  return { event: { id, type, data, metadata: OPEN + hash + AT + at + rest }, hash }
+  return { metadata: OPEN + hash + AT + at + rest, hash }
 }
 
-/** The event of {@link link}. */
-export const seal = (...of: Parameters<typeof link>): EventData => link(...of).event
+/** The event of {@link link}, with its metadata. */
+export const seal = (
+  previous: Hash,
+  stream: StreamName,
+  revision: number,
+  { data, id, type }: Content,
+  at: string,
+  metadata: string
+): EventData => ({ id, type, data, metadata: link(previous, stream, revision, { id, type, data }, at, metadata).metadata })
 
 /** Whether the metadata has the form that {@link link} writes. Does not check the hash: see {@link verify}. */
 export const isSealed = (event: EventData): boolean => event.metadata.startsWith(OPEN) && event.metadata.startsWith(AT, HASH_END)

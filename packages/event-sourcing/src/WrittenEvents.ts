@@ -1,4 +1,5 @@
 /** The events of one transaction of this process, still in memory. Followers right before them need not read them from the store. */
+import type { Mutable } from "effect/Types"
 import type * as EventStore from "./EventStore.ts"
 import { type Place, positionOf } from "./LogPlace.ts"
 import * as StreamName from "./StreamName.ts"
@@ -54,11 +55,22 @@ export class WrittenEvents {
 const recorded = (after: Place, appends: ReadonlyArray<Append>): ReadonlyArray<EventStore.RecordedEvent> => {
   const all: Array<EventStore.RecordedEvent> = []
   let place = after
-  for (const { events, revision, stream } of appends)
-    for (const [i, { id, type, data, metadata, decided }] of events.entries()) {
-      const event = { id, type, data, metadata, stream, revision: revision + i, position: positionOf(++place) }
-      all.push(decided === undefined ? event : { ...event, decided })
+  for (const { events, revision: first, stream } of appends) {
+    let revision = first
+    for (const { id, type, data, metadata, decided } of events) {
+      const event: Mutable<EventStore.RecordedEvent> = {
+        id,
+        type,
+        data,
+        metadata,
+        stream,
+        revision: revision++,
+        position: positionOf(++place)
+      }
+      if (decided !== undefined) event.decided = decided
+      all.push(event)
     }
+  }
   return all
 }
 
@@ -71,8 +83,14 @@ interface Kinds {
 const kindsOf = (appends: ReadonlyArray<Append>): Kinds => {
   const types = new Set<string>()
   const categories = new Set<string>()
+  // Most appends are of the category of the one before
+  let isKnown = (_: StreamName.StreamName) => false
   for (const { events, stream } of appends) {
-    categories.add(StreamName.category(stream))
+    if (!isKnown(stream)) {
+      const category = StreamName.category(stream)
+      categories.add(category)
+      isKnown = StreamName.isOf(category)
+    }
     for (const { type } of events) types.add(type)
   }
   return { types, categories }

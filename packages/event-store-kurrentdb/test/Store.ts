@@ -3,7 +3,7 @@ import assert from "node:assert/strict"
 import { randomUUID } from "node:crypto"
 import { EventStore, type StreamName } from "@millrace/event-sourcing"
 import { KurrentDb, KurrentDbEventStore } from "@millrace/event-store-kurrentdb"
-import { Effect, Exit, type Scope, Stream } from "effect"
+import { Effect, Exit, Schedule, type Scope, Stream } from "effect"
 import { it } from "vitest"
 import { type AppendCall, KurrentDbStandIn } from "./standin/index.ts"
 
@@ -72,12 +72,8 @@ export const failsafe = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect
 }
 
 /** Repeats what had no answer in time, as all readers of the product do: a busy machine may need longer than a short deadline. */
-export const patiently = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, Exclude<E, EventStore.StoreUnavailable>, R> =>
-  Effect.catchIf(
-    effect,
-    (error): error is E & EventStore.StoreUnavailable => error instanceof EventStore.StoreUnavailable,
-    () => Effect.delay(patiently(effect), 20)
-  )
+export const patiently = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.retry(effect, { while: (error) => error instanceof EventStore.StoreUnavailable, schedule: Schedule.spaced(20) })
 
 /** Sends the identical batch again until the store knows its outcome, as an aggregate does. */
 export const settle = (

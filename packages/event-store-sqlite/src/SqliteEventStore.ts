@@ -10,7 +10,7 @@ import {
   type StreamName,
   WatchedHead
 } from "@millrace/event-sourcing"
-import { Effect, Exit, Layer, type Scope } from "effect"
+import { Cause, Effect, Exit, Layer, type Scope } from "effect"
 import type { Fault } from "./Fault.ts"
 import { open, patiently } from "./Patience.ts"
 import { type LogOptions, PAGE, SqliteLog } from "./SqliteLog.ts"
@@ -43,20 +43,10 @@ export const make = Effect.fnUntraced(function* (options: LogOptions) {
     Effect.map(read(look), (events): Paging.Page => ({ events, isLast: events.length < PAGE }))
   return EventStore.EventStore.of({
     append: EventStore.appendBy(
-      (stream, expected, events, told, conditions = []) => {
+      (stream, expected, events, told, conditions) => {
         const tooLarge = EventStore.tooLarge(stream, events)
-        if (tooLarge !== undefined) return told(Exit.fail(tooLarge))
-        transactions.submit<EventStore.Appended, EventStore.AppendFailure>(
-          EventStore.appendChars(events),
-          () => {
-            const failed = EventStore.failedCondition(conditions, (other) => log.lastRevision(other))
-            if (failed !== undefined) return Exit.fail(failed)
-            const outcome = log.append(stream, expected, events)
-            return "actual" in outcome ? Exit.fail(new EventStore.WrongRevision({ stream, actual: outcome.actual })) : Exit.succeed(outcome)
-          },
-          (fault) => (fault.inDoubt ? new EventStore.AppendInDoubt({ stream, reason: fault.message }) : unavailable(fault)),
-          told
-        )
+        if (tooLarge !== undefined) told(Exit.fail(tooLarge))
+        else transactions.submit(new AppendWrite(log, stream, expected, events, told, conditions))
       },
       { isConditional: true }
     ),
@@ -80,6 +70,54 @@ export const make = Effect.fnUntraced(function* (options: LogOptions) {
       transactions.run(snapshot.data.length, () => Exit.succeed(log.saveSnapshot(name, snapshot)), unavailable)
   })
 })
+
+type Told = (exit: Exit.Exit<EventStore.Appended, EventStore.AppendFailure>) => void
+
+/** An append as a part of a transaction. */
+class AppendWrite implements Transactions.Write {
+  readonly size: number
+  readonly #log: SqliteLog
+  readonly #stream: StreamName.StreamName
+  readonly #expected: EventStore.ExpectedRevision
+  readonly #events: ReadonlyArray<EventStore.EventData>
+  readonly #told: Told
+  readonly #conditions: ReadonlyArray<EventStore.Condition> | undefined
+  #outcome: ReturnType<SqliteLog["append"]> | EventStore.ConditionFailed = { actual: "noStream" }
+
+  constructor(
+    log: SqliteLog,
+    stream: StreamName.StreamName,
+    expected: EventStore.ExpectedRevision,
+    events: ReadonlyArray<EventStore.EventData>,
+    told: Told,
+    conditions: ReadonlyArray<EventStore.Condition> | undefined
+  ) {
+    this.size = EventStore.appendChars(events)
+    this.#log = log
+    this.#stream = stream
+    this.#expected = expected
+    this.#events = events
+    this.#told = told
+    this.#conditions = conditions
+  }
+
+  run(): void {
+    const failed = this.#conditions && EventStore.failedCondition(this.#conditions, (stream) => this.#log.lastRevision(stream))
+    this.#outcome = failed ?? this.#log.append(this.#stream, this.#expected, this.#events)
+  }
+
+  ended(transaction: Exit.Exit<unknown, Fault>): void {
+    const outcome = this.#outcome
+    if (Exit.isFailure(transaction)) this.#told(Exit.failCause(Cause.map(transaction.cause, (fault) => this.#failureOf(fault))))
+    else if (outcome instanceof EventStore.ConditionFailed) this.#told(Exit.fail(outcome))
+    else if ("actual" in outcome) this.#told(Exit.fail(new EventStore.WrongRevision({ stream: this.#stream, actual: outcome.actual })))
+    else this.#told(Exit.succeed(outcome))
+  }
+
+  #failureOf(fault: Fault): EventStore.AppendFailure {
+    return fault.inDoubt ? new EventStore.AppendInDoubt({ stream: this.#stream, reason: fault.message }) : unavailable(fault)
+  }
+}
 
 /**
  * Most followers are at the same position, right before the newest events. Events that this process has written, and the page that was read

@@ -7,26 +7,23 @@ import { patiently } from "./Patience.ts"
 /** The most writes in a transaction. */
 const COUNT = 2_048
 
-const NOT_RUN = Exit.die("not run")
-
-interface Write {
-  /** The approximate size of the write, in characters. */
+/** A part of a transaction. One object, for the many appends of a busy log. */
+export interface Write {
+  /** Its approximate size, in characters. */
   readonly size: number
+  /** Called inside the transaction. It must check before it writes, because it cannot be rolled back by itself. */
   readonly run: () => void
+  /** Called once the transaction is durable, or has failed with a fault of the whole. */
+  readonly ended: (transaction: Exit.Exit<unknown, Fault>) => void
 }
 
 export interface Transactions {
+  /** Makes a write part of the next transaction. */
+  readonly submit: (write: Write) => void
   /**
-   * Runs `run` inside the next transaction, and tells its result once the transaction is durable. `run` must check before it writes,
-   * because a failure that it returns rolls nothing back. `broken` converts a fault of the whole transaction to a failure of this write.
+   * Runs `run` inside the next transaction, and returns its result once the transaction is durable. A failure that it returns rolls nothing
+   * back. `broken` converts a fault of the whole transaction to a failure of this write.
    */
-  readonly submit: <A, E>(
-    size: number,
-    run: () => Exit.Exit<A, E>,
-    broken: (fault: Fault) => E,
-    told: (exit: Exit.Exit<A, E>) => void
-  ) => void
-  /** As `submit`, for a fiber. */
   readonly run: <A, E>(size: number, run: () => Exit.Exit<A, E>, broken: (fault: Fault) => E) => Effect.Effect<A, E>
 }
 
@@ -38,7 +35,7 @@ export const make = Effect.fnUntraced(function* (filename: string, transact: (bo
         filename,
         () => {
           transact(() => {
-            for (const { run } of writes) run()
+            for (const write of writes) write.run()
           })
           return writes
         },
@@ -50,24 +47,22 @@ export const make = Effect.fnUntraced(function* (filename: string, transact: (bo
     count: COUNT,
     size: ({ size }) => size
   })
-  const submit: Transactions["submit"] = <A, E>(
-    size: number,
-    run: () => Exit.Exit<A, E>,
-    broken: (fault: Fault) => E,
-    told: (exit: Exit.Exit<A, E>) => void
-  ) => {
-    let exit: Exit.Exit<A, E> = NOT_RUN
-    const write = {
-      size,
-      run: () => {
-        exit = run()
-      }
-    }
-    commit(write, (committed) => told(Exit.isSuccess(committed) ? exit : Exit.failCause(Cause.map(committed.cause, broken))))
-  }
+  const submit = (write: Write) => commit(write, (exit) => write.ended(exit))
   const transactions: Transactions = {
     submit,
-    run: (size, run, broken) => Effect.callback((resume) => submit(size, run, broken, resume))
+    run: <A, E>(size: number, run: () => Exit.Exit<A, E>, broken: (fault: Fault) => E) =>
+      Effect.callback<A, E>((resume) => {
+        let result: Exit.Exit<A, E> = NOT_RUN
+        submit({
+          size,
+          run: () => {
+            result = run()
+          },
+          ended: (exit) => resume(Exit.isSuccess(exit) ? result : Exit.failCause(Cause.map(exit.cause, broken)))
+        })
+      })
   }
   return transactions
 })
+
+const NOT_RUN = Exit.die("not run")

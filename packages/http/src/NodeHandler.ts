@@ -7,6 +7,7 @@ import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
 import { Effect, Exit, Option, Scope } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
+import { together } from "./Together.ts"
 import type { App, Direct, Handle } from "./WebHandler.ts"
 
 /** `Received` is what a framework makes of a request, such as Express's. */
@@ -32,12 +33,28 @@ export const toNodeHandler = <Received extends IncomingMessage = IncomingMessage
   const listening = NodeHttpServer.makeHandler(app, { scope: Scope.makeUnsafe() })
   const { context } = handle
   const listener = Effect.runSync(context === undefined ? listening : Effect.updateContext(listening, () => context))
+  const { direct } = handle
+  const listen = (incoming: Received, outgoing: ServerResponse): void => listener(withBody(incoming), outgoing)
+  // Plain calls of one turn begin together, so that the store confirms all their keys at once
+  const begin = together(({ direct, incoming, outgoing }: PlainCall<Received>): void => {
+    // Its client may have disconnected since
+    if (incoming.socket.destroyed || outgoing.destroyed) return
+    if (!isAnsweredDirectly(direct, incoming, outgoing, () => address(incoming))) listen(incoming, outgoing)
+  })
   return (incoming, outgoing) => {
     // An `error` event without a listener would end the process; the connection is gone by then
     outgoing.on("error", () => {})
     closeWithConnection(incoming, outgoing)
-    if (!isAnsweredDirectly(handle.direct, incoming, outgoing, () => address(incoming))) listener(withBody(incoming), outgoing)
+    if (direct !== undefined && isPlain(incoming)) begin({ direct, incoming, outgoing })
+    else listen(incoming, outgoing)
   }
+}
+
+/** A request that the direct way may answer. */
+interface PlainCall<Received> {
+  readonly direct: Direct
+  readonly incoming: Received
+  readonly outgoing: ServerResponse
 }
 
 /**
@@ -49,15 +66,13 @@ export const PLAIN_TARGET = /^(?:\/[\w~@-][\w~@.-]*)+(?:\?[\w~@.+&=%,:/-]+)?$/u
 /** The length of an answer, in characters, from which on its request lasts until the client has read it, as in Effect's server. */
 const LARGE = 1024 * 1024
 
+/** Whether a request has the form that the direct way takes. */
+const isPlain = (incoming: Incoming): boolean =>
+  incoming.method === "GET" && incoming.httpVersionMajor === 1 && PLAIN_TARGET.test(targetOf(incoming))
+
 /** Whether the direct way answers a request, now or later. */
-const isAnsweredDirectly = (
-  direct: Direct | undefined,
-  incoming: Incoming,
-  outgoing: ServerResponse,
-  address: () => string | undefined
-): boolean => {
+const isAnsweredDirectly = (direct: Direct, incoming: Incoming, outgoing: ServerResponse, address: () => string | undefined): boolean => {
   const url = targetOf(incoming)
-  if (direct === undefined || incoming.httpVersionMajor !== 1 || !PLAIN_TARGET.test(url)) return false
   const { headers, method = "GET" } = incoming
   // Node joins repeated headers to one text, all but `Set-Cookie`, which no request has
   const head = { method, url, headers: headers as Readonly<Record<string, string | undefined>> }

@@ -82,15 +82,20 @@ export const make = ({
     const given = { query: withoutBrackets(sent.query), body: sent.body === undefined ? {} : sent.body, params: sent.params }
     // The path comes last, so that it names the resource even if another part has a field of the same name
     const parts = [query(given.query), isObject(given.body) ? body(given.body) : NOT_AN_OBJECT, params(given.params)]
-    const issues = parts.flatMap((part) => (Result.isFailure(part) ? part.failure : []))
-    if (issues.length > 0) return Result.fail(issues)
-    const value: object = Object.assign({}, ...parts.map((part) => (Result.isSuccess(part) ? part.success : {})))
+    const value: object = {}
+    for (const part of parts) {
+      if (Result.isFailure(part)) return Result.fail(parts.flatMap((part) => (Result.isFailure(part) ? part.failure : [])))
+      Object.assign(value, part.success)
+    }
     // The echo leaves out defaults, which were not sent
-    const names = new Set(Object.values(given).flatMap((part) => (isObject(part) ? Object.keys(part) : [])))
-    const echo = fieldsOf(encode(value)).filter(([name]) => names.has(name))
-    return Result.succeed({ value, echo: echo.length === 0 ? [] : Object.fromEntries(echo.map((field) => masked(field, secrets))) })
+    const echo: Array<[string, unknown]> = []
+    for (const field of fieldsOf(encode(value))) if (isSent(given, field[0])) echo.push(masked(field, secrets))
+    return Result.succeed({ value, echo: echo.length === 0 ? [] : Object.fromEntries(echo) })
   }
 }
+
+const isSent = ({ body, params, query }: Sent, name: string): boolean =>
+  Object.hasOwn(params, name) || Object.hasOwn(query, name) || (isObject(body) && Object.hasOwn(body, name))
 
 const NOT_AN_OBJECT = Result.fail([{ field: "body", message: "expected an object" }])
 

@@ -99,6 +99,35 @@ describe("mounted", () => {
   )
 })
 
+describe("a client that disconnects in the turn in which its request arrived", () => {
+  testing(
+    "is not charged, and its call does not begin",
+    Effect.gen(function* () {
+      const { balance, handler, account } = yield* host()
+      const { accountId, bearer } = yield* account()
+      const { direct } = handler.handle
+      let calls = 0
+      const counted: typeof direct = (...of) => {
+        calls++
+        return direct?.(...of)
+      }
+      const listener = toNodeHandler(Object.assign(handler.handle, { direct: counted }))
+      let leaves = true
+      const url = yield* serve((incoming, outgoing) => {
+        listener(incoming, outgoing)
+        if (leaves) incoming.socket.destroy()
+      })
+      const ask = () => Effect.promise(async () => send(`${url}/api/v1/bin/457173`, { headers: bearer }).catch(() => undefined))
+      const before = yield* balance(accountId)
+      expect(yield* ask()).toBeUndefined()
+      leaves = false
+      expect(yield* ask()).toMatchObject({ status: 200, headers: { "x-credits-charged": "0.5" } })
+      expect(calls).toBe(1)
+      expect((yield* balance(accountId)).available).toBe(before.available - 500)
+    })
+  )
+})
+
 describe("a handler that a host wrapped", () => {
   testing(
     "gets web requests, refuses a body that is too large, and serves the next request",

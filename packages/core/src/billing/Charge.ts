@@ -57,8 +57,7 @@ const make = Effect.fnUntraced(function* ({ late = "withhold" }: ChargeOptions =
     caller: Caller,
     context: Context.Context<R>,
     told: Told<Reply, E | ChargeError>
-  ): Running =>
-    Execution.start({ services, operation, input, caller, context, ended: (exit) => observed(operation.key, input, caller, exit) }, told)
+  ): Running => Execution.start({ services, operation, input, caller, context, ended: observed }, told)
 
   return {
     /** Runs an operation for a caller and charges the units done. A call that fails is free. */

@@ -193,13 +193,10 @@ const measuredStore = Effect.gen(function* () {
   const clock = yield* Clock.Clock
   const time = yield* Metrics.timeAppends
   let failedAt: Timestamp | undefined
-  const append = EventStore.observeAppend(store.append, () => {
-    const measured = time()
-    return (exit) => {
-      if (Exit.isSuccess(exit)) failedAt = undefined
-      else if (isOfTheStore(exit.cause)) failedAt = clock.currentTimeMillisUnsafe()
-      measured(exit)
-    }
+  const append = EventStore.observeAppend(store.append, time.begin, (began, exit) => {
+    if (Exit.isSuccess(exit)) failedAt = undefined
+    else if (isOfTheStore(exit.cause)) failedAt = clock.currentTimeMillisUnsafe()
+    time.end(began, exit)
   })
   return { store: { ...store, append }, appendFailedAt: () => failedAt }
 })

@@ -18,6 +18,7 @@ import type { Timestamp } from "../Timestamp.ts"
 import { type AccountEvent, type EventOf, RefundReason } from "./AccountEvent.ts"
 import * as Generations from "./Generations.ts"
 import { get, remove } from "./Get.ts"
+import * as NewestEntries from "./NewestEntries.ts"
 
 /** How a reservation ended. */
 const Outcome = Schema.Union([
@@ -38,7 +39,7 @@ export type KeyedSuccess = typeof KeyedSuccess.Type
 
 export interface Memory {
   /** How the newest reservations ended: by reservation. */
-  readonly outcomes: Generations.Generations<Outcome>
+  readonly outcomes: NewestEntries.NewestEntries<Outcome>
   /** Open holds by idempotency key. */
   readonly openKeys: HashMap.HashMap<string, string>
   /** The newest successes by idempotency key. */
@@ -64,7 +65,7 @@ export const KEY_MEMORY = 10 * 60_000
 export const SAVED_SUCCESSES = 64
 
 export const initial: Memory = {
-  outcomes: Generations.empty(),
+  outcomes: NewestEntries.empty,
   openKeys: HashMap.empty(),
   successes: Generations.empty(),
   recorded: 0,
@@ -75,7 +76,7 @@ export const initial: Memory = {
 // questions
 
 /** How a reservation ended; undefined when it is open, unknown or forgotten. */
-export const outcome = ({ outcomes }: Memory, reservationId: string): Outcome | undefined => Generations.get(outcomes, reservationId)
+export const outcome = ({ outcomes }: Memory, reservationId: string): Outcome | undefined => NewestEntries.get(outcomes, reservationId)
 
 /** A caller's idempotency key. */
 export interface Key {
@@ -133,7 +134,7 @@ export const evolve = (memory: Memory, event: AccountEvent, hold: KeyedHold | un
 
 const ended = (memory: Memory, reservationId: string, hold: KeyedHold | undefined, outcome: Outcome): Memory => ({
   ...withoutKey(memory, hold),
-  outcomes: Generations.addWithin(OUTCOMES, memory.outcomes, reservationId, outcome)
+  outcomes: NewestEntries.add(OUTCOMES, memory.outcomes, reservationId, outcome)
 })
 
 const withoutKey = (memory: Memory, hold: KeyedHold | undefined): Memory =>
@@ -187,13 +188,14 @@ export const save = ({ outcomes, openKeys, recorded, successes }: Memory): Saved
     last = Math.max(last, entry[1].at)
   }
   const saved = newest.filter(([, { at }]) => last - at < KEY_MEMORY).sort(([, a], [, b]) => a.number - b.number)
-  return { outcomes, openKeys, recorded, forgotten: (saved[0]?.[1].number ?? recorded + 1) - 1, successes: saved }
+  const forgotten = (saved[0]?.[1].number ?? recorded + 1) - 1
+  return { outcomes: NewestEntries.save(outcomes), openKeys, recorded, forgotten, successes: saved }
 }
 
 /** The memory that a snapshot holds. */
 export const restore = ({ outcomes, successes, ...saved }: Saved): Memory => ({
   ...saved,
-  outcomes: Generations.of(outcomes),
-  successes: Generations.of({ newer: HashMap.fromIterable(successes), older: HashMap.empty() }),
+  outcomes: NewestEntries.restore(outcomes),
+  successes: { newer: HashMap.fromIterable(successes), older: HashMap.empty() },
   generation: { since: successes[0]?.[1].at ?? 0, recorded: saved.forgotten }
 })

@@ -22,9 +22,11 @@ export const ADJUSTMENT_LIFETIME = 7 * 24 * 3_600_000
 /** The largest balance, available and held: a hundred million dollars. Sums over many accounts stay exact, too. */
 export const MAX_BALANCE = Credits.of(100_000_000_000_000)
 
+const NO_PARTS: Lots.LotParts = []
+
 /** The events decided so far, and the account after them. */
 export class Transaction {
-  readonly events: Array<AccountEvent> = []
+  #events: Array<AccountEvent> = []
   readonly now: Timestamp
   #account: Account
   /** How many of the events `#account` includes. Most decisions add one event and do not ask for the account again. */
@@ -40,14 +42,20 @@ export class Transaction {
     if (now >= account.nothingDueBefore) this.#applyDue()
   }
 
+  get events(): ReadonlyArray<AccountEvent> {
+    return this.#events
+  }
+
   get account(): Account {
-    for (let event = this.events[this.#folded]; event !== undefined; event = this.events[++this.#folded])
+    for (let event = this.#events[this.#folded]; event !== undefined; event = this.#events[++this.#folded])
       this.#account = Account.evolve(this.#account, event, this.now)
     return this.#account
   }
 
   add(event: AccountEvent): void {
-    this.events.push(event)
+    // Most decisions add one event. A list that is made with it has no spare capacity
+    if (this.#events.length === 0) this.#events = [event]
+    else this.#events.push(event)
     if (event._tag === "CreditsClawedBack" || (event._tag === "OperationSucceeded" && event.owed !== undefined)) this.#mayOwe = true
   }
 
@@ -61,7 +69,7 @@ export class Transaction {
   commit(): Result.Result<ReadonlyArray<AccountEvent>> {
     this.#repayDebt(this.now)
     if (this.#mayFall) this.#tellLowBalance()
-    return Result.succeed(this.events)
+    return Result.succeed(this.#events)
   }
 
   /**
@@ -199,14 +207,16 @@ export class Transaction {
   }
 
   #mapLots(parts: Lots.LotParts, amountOf: (lot: Lots.Lot, amount: Credits.Credits) => number): Lots.LotParts {
-    const found: Array<Lots.LotPart> = []
+    let found: Array<Lots.LotPart> | undefined
     for (const { lotId, amount } of parts) {
       const lot = Lots.find(this.account.purse.lots, lotId)
       if (lot === undefined || lot.claimed === 0) continue
       const part = amountOf(lot, amount)
-      if (part > 0) found.push({ lotId, amount: Credits.of(part) })
+      if (part <= 0) continue
+      found ??= []
+      found.push({ lotId, amount: Credits.of(part) })
     }
-    return found
+    return found ?? NO_PARTS
   }
 
   /** At the end of the decision, because a later event of it may lift the balance again. */

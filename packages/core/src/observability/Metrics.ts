@@ -61,18 +61,21 @@ const registry: Effect.Effect<Context.Context<never>> = Effect.map(Effect.contex
   )
 )
 
-/** Starts a measurement. Call the returned function once, at the end, to record the seconds. */
-const stopwatch = <Args extends ReadonlyArray<unknown>>(
-  histogram: (...args: Args) => Metric.Histogram<number>
-): Effect.Effect<() => (...args: Args) => undefined> =>
+/** Measures how long something takes. */
+export interface Stopwatch<What> {
+  /** When a measurement begins, in nanoseconds of the monotonic clock. */
+  readonly begin: () => bigint
+  /** Records the seconds of a measurement, by what was measured. */
+  readonly end: (began: bigint, what: What) => void
+}
+
+const stopwatch = <What>(histogram: (what: What) => Metric.Histogram<number>): Effect.Effect<Stopwatch<What>> =>
   Effect.gen(function* () {
     const context = yield* registry
     const clock = yield* Clock.Clock
-    return () => {
-      const began = clock.monotonicTimeNanosUnsafe()
-      return (...args) => {
-        histogram(...args).updateUnsafe(Number(clock.monotonicTimeNanosUnsafe() - began) / 1e9, context)
-      }
+    return {
+      begin: () => clock.monotonicTimeNanosUnsafe(),
+      end: (began, what) => histogram(what).updateUnsafe(Number(clock.monotonicTimeNanosUnsafe() - began) / 1e9, context)
     }
   })
 
@@ -106,10 +109,13 @@ const upstreamDuration = table(
   histogram("millrace.upstream.duration", "How long an upstream took for a call: success, or the error it ended with")
 )
 
-/** Measures how long an upstream takes for a call. At the end, pass the upstream and how the call ended. */
-export const timeUpstreams = stopwatch((upstream: string, exit: Exit.Exit<unknown, unknown>) =>
-  upstreamDuration(upstream, Outcome.of(exit))
-)
+interface UpstreamCall {
+  readonly upstream: string
+  readonly exit: Exit.Exit<unknown, unknown>
+}
+
+/** Measures how long an upstream takes for a call. */
+export const timeUpstreams = stopwatch(({ exit, upstream }: UpstreamCall) => upstreamDuration(upstream, Outcome.of(exit)))
 
 const openCircuits = series(
   "upstream",
@@ -153,7 +159,7 @@ const appendDuration = series(
   )
 )
 
-/** Measures an append. At the end, pass how it ended. */
+/** Measures an append, by how it ended. */
 export const timeAppends = stopwatch((exit: Exit.Exit<unknown, unknown>) => appendDuration(Outcome.of(exit)))
 
 // projections, recovery, streams, rate limits

@@ -49,11 +49,11 @@ export const make: Effect.Effect<Perform, never, CircuitBreaker> = Effect.gen(fu
   const startUntraced: Start = (task, success, begin, context, told) => {
     const { key, timeout } = task
     const upstream = upstreamOf(key)
-    const ended = time()
+    const began = time.begin()
     const late = () => Exit.fail(tookTooLong(upstream, timeout))
     return TimeLimit.start(begin(), context, timeout, late, (exit) => {
       const done = Exit.isSuccess(exit) ? encode(key, success, exit.value) : Exit.failCause(exit.cause)
-      ended(upstream, done)
+      time.end(began, { upstream, exit: done })
       const result = task.local === true ? undefined : upstreamResult(done)
       if (result !== undefined) breaker.note(upstream, result)
       told(done)

@@ -28,7 +28,16 @@ export interface Network {
 export const schemeOf = (bin: string): Network | undefined => {
   if (!/^[0-9]{6,8}$/u.test(bin)) return undefined
   const prefix = Number(bin)
-  return spansOf(bin.length).findLast(({ first }) => first <= prefix)?.network
+  const spans = spansOf(bin.length)
+  // The last span that does not begin after the prefix is at `low` or later, and before `high`
+  let low = 0
+  let high = spans.length
+  while (high - low > 1) {
+    const middle = (low + high) >> 1
+    if ((spans[middle]?.first ?? 0) <= prefix) low = middle
+    else high = middle
+  }
+  return spans[low]?.network
 }
 
 /** Successive prefixes of one length, from `first` to the next span, that all belong to one network, or to none. */
@@ -49,6 +58,7 @@ const spansOf = (digits: number): ReadonlyArray<Span> => {
   const spans: Array<Span> = []
   for (const first of boundaries(digits)) {
     const network = searched(String(first).padStart(digits, "0"))
+    // The first span begins at 0
     if (spans.length === 0 || spans.at(-1)?.network?.scheme !== network?.scheme) spans.push({ first, network })
   }
   SPANS.set(digits, spans)

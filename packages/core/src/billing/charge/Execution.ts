@@ -32,8 +32,13 @@ export interface Order<E extends OperationError, R> {
   readonly caller: Caller
   /** The services of the operation, and the references with which fibers begin. */
   readonly context: Context.Context<R>
-  /** Counts the end. What it returns is run before the end is told. */
-  readonly ended: (exit: Exit.Exit<Reply, E | ChargeError>) => Effect.Effect<void> | undefined
+  /** Counts the end of a call. What it returns is run before the end is told. */
+  readonly ended: (
+    operation: string,
+    input: unknown,
+    caller: Caller,
+    exit: Exit.Exit<Reply, E | ChargeError>
+  ) => Effect.Effect<void> | undefined
 }
 
 /** Executes a call. `told` gets its end, perhaps before this returns. An interrupted call ends as interrupted, once its hold has ended. */
@@ -71,7 +76,7 @@ class Execution<E extends OperationError, R> extends AsyncResource implements Ru
   }
 
   begin(): void {
-    this.#safely(() => this.#replay(), undefined)
+    this.#safely(this.#replay, undefined)
   }
 
   /** Looks up the idempotency key before any check, so that a finished call is replayed whatever has changed since. */
@@ -96,11 +101,14 @@ class Execution<E extends OperationError, R> extends AsyncResource implements Ru
 
   #quote(key: Key | undefined, isConfirmed = false): void {
     const { caller, context, input, operation, services } = this.#order
-    this.#await(Quote.quote(services, operation, input, caller, key, context, isConfirmed), (call) => {
-      if (operation._tag === "Job") this.#endWith(Accept.call(services, call, operation))
-      else if (call.cost === 0) this.#free(call, operation)
-      else this.#hold(call, operation)
-    })
+    this.#await(Quote.quote(services, operation, input, caller, key, context, isConfirmed), this.#quoted)
+  }
+
+  #quoted(call: Call<E, R>): void {
+    const { operation, services } = this.#order
+    if (operation._tag === "Job") this.#endWith(Accept.call(services, call, operation))
+    else if (call.cost === 0) this.#free(call, operation)
+    else this.#hold(call, operation)
   }
 
   #free(call: Call<E, R>, operation: Runnable<E, R>): void {
@@ -171,7 +179,8 @@ class Execution<E extends OperationError, R> extends AsyncResource implements Ru
     this.#isOver = true
     this.#leave()
     const end = this.#isInterrupted ? Exit.interrupt() : exit
-    const log = this.#order.ended(end)
+    const { caller, ended, input, operation } = this.#order
+    const log = ended(operation.key, input, caller, end)
     if (log === undefined) this.#told(end)
     else this.#complete(log, () => this.#told(end))
   }
@@ -180,13 +189,18 @@ class Execution<E extends OperationError, R> extends AsyncResource implements Ru
 
   /** Goes on with the value of an effect that can be interrupted. */
   #await<A>(effect: Effect.Effect<A, E | ChargeError, R>, next: (value: A) => void): void {
-    const ended = (exit: Exit.Exit<A, E | ChargeError>): void => {
-      if (Exit.isFailure(exit)) this.#fail(exit.cause)
-      else if (this.#isInterrupted) this.#end(Exit.interrupt())
-      else next(exit.value)
-    }
-    if (Exit.isExit(effect)) ended(effect as Exit.Exit<A, E | ChargeError>)
-    else this.#watch((told) => fork(effect, this.#order.context, told), ended)
+    if (Exit.isExit(effect)) this.#goOn(effect as Exit.Exit<A, E | ChargeError>, next)
+    else
+      this.#watch<A>(
+        (told) => fork(effect, this.#order.context, told),
+        (exit) => this.#goOn(exit, next)
+      )
+  }
+
+  #goOn<A>(exit: Exit.Exit<A, E | ChargeError>, next: (value: A) => void): void {
+    if (Exit.isFailure(exit)) this.#fail(exit.cause)
+    else if (this.#isInterrupted) this.#end(Exit.interrupt())
+    else next.call(this, exit.value)
   }
 
   #endWith(effect: Effect.Effect<Reply, E | ChargeError, R>): void {

@@ -127,9 +127,11 @@ const chargedBy = ({ events, state }: Committed, reservationId: string): Credits
 }
 
 /** The reply of a call that did its work, with its charge. */
-export const answered = ({ requestId }: Pick<Call, "requestId">, { quantity: _, ...done }: Delivered, cost?: Billed): Reply => ({
+export const answered = ({ requestId }: Pick<Call, "requestId">, done: Delivered, cost?: Billed): Reply => ({
   requestId,
-  ...done,
+  ...(done.quantity === undefined ? done : withoutQuantity(done)),
   ...(cost !== undefined && { billed: cost }),
   replayed: false
 })
+
+const withoutQuantity = ({ quantity: _, ...done }: Delivered): Omit<Delivered, "quantity"> => done
