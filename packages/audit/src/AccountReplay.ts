@@ -9,6 +9,7 @@ import type { ReportProblem } from "./Report.ts"
 import type { RuleName } from "./rules/Catalog.ts"
 import { rulesFor } from "./rules/index.ts"
 import { credits, type Step } from "./rules/Rule.ts"
+import type { Beginning } from "./UniqueNames.ts"
 
 /** An account's balances in thousandths, credits positive. `receivable`: the account's debt. */
 interface Balances {
@@ -48,6 +49,8 @@ export interface Known {
 
 export class AccountReplay {
   readonly accountId: string
+  /** The beginning of the names that must be unique in its stream. */
+  readonly names: Beginning
   /** Grants and holds so far. */
   lots = 0
   holds = 0
@@ -58,8 +61,9 @@ export class AccountReplay {
   #at: number | undefined
   #byPostings: Balances = { available: 0, reserved: 0, receivable: 0 }
 
-  constructor(accountId: string) {
+  constructor(accountId: string, names: Beginning) {
     this.accountId = accountId
+    this.names = names
     this.#own = Postings.ownAccounts(accountId)
   }
 

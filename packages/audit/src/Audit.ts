@@ -9,11 +9,11 @@ import type { Export, LineProblem } from "./Export.ts"
 import type { StreamEnd } from "./Head.ts"
 import { LogReader, type ReaderOptions } from "./LogReader.ts"
 import { iso, type Report } from "./Report.ts"
-import type { RuleName } from "./rules/Catalog.ts"
-import { EVENT_ID, readUniqueName } from "./rules/Names.ts"
+import { EVENT_ID, textOf, type UniqueName, uniqueNames } from "./rules/Names.ts"
 import { snapshotOf } from "./rules/Snapshots.ts"
 import * as Stakes from "./Stakes.ts"
 import type { StreamReplay } from "./StreamReplay.ts"
+import { beginningOf } from "./UniqueNames.ts"
 
 export interface Options extends Omit<ReaderOptions, "isExport" | "money"> {
   /** The time at which holds and jobs count as overdue, milliseconds since 1970: the latest time in the log by default. */
@@ -170,35 +170,32 @@ const eachHold = Effect.fnUntraced(function* (
 /** Reads the log again for names that did not fit into memory, and then for the suspects, by their full names. */
 const checkUniques = Effect.fnUntraced(function* ({ problems, uniques }: LogReader) {
   const store = yield* EventStore.EventStore
-  const eachName = (f: (parts: ReadonlyArray<string>, rule: RuleName, event: EventStore.RecordedEvent) => void) =>
+  const eachName = (f: (unique: UniqueName, event: EventStore.RecordedEvent) => void) =>
     store.readAll(EventStore.start).pipe(
       Stream.runForEachArray((events) =>
         Effect.sync(() => {
-          for (const event of events) {
-            f([event.id], EVENT_ID, event)
-            const unique = readUniqueName(event)
-            if (unique !== undefined) f(unique.parts, unique.rule, event)
-          }
+          for (const event of events) for (const unique of uniqueNames(event)) f(unique, event)
         })
       )
     )
+  const beginning = ({ isOfStream }: UniqueName, { stream }: EventStore.RecordedEvent) => (isOfStream ? beginningOf(stream) : undefined)
   for (let share = 1; share < uniques.shares; share++) {
     uniques.begin(share)
-    yield* eachName((parts) => uniques.add(...parts))
+    yield* eachName((unique, event) => uniques.add(unique.id, beginning(unique, event)))
   }
   if (!uniques.hasSuspects) return
   const first = new Map<string, string>()
-  yield* eachName((parts, rule, event) => {
-    if (!uniques.isSuspect(...parts)) return
-    const name = parts.join("")
+  yield* eachName((unique, event) => {
+    if (!uniques.isSuspect(unique.id, beginning(unique, event))) return
+    const name = textOf(unique, event.stream)
     const before = first.get(name)
     if (before === undefined) first.set(name, event.position)
     else
       problems.add(
         event,
-        rule,
+        unique.rule,
         `${name} already occurs at position ${before}`,
-        rule === EVENT_ID ? Stakes.TWICE : Stakes.ofEvent(event, "a second time")
+        unique.rule === EVENT_ID ? Stakes.TWICE : Stakes.ofEvent(event, "a second time")
       )
   })
 })

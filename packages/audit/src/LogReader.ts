@@ -29,7 +29,7 @@ import { SessionIndex } from "./SessionIndex.ts"
 import * as Stakes from "./Stakes.ts"
 import { type Page, StreamReplay } from "./StreamReplay.ts"
 import { SubscriptionIndex } from "./SubscriptionIndex.ts"
-import { UniqueNames } from "./UniqueNames.ts"
+import { beginningOf, UniqueNames } from "./UniqueNames.ts"
 import { WaitIndex } from "./WaitIndex.ts"
 
 export interface ReaderOptions {
@@ -128,7 +128,7 @@ export class LogReader {
 
   #beginStream(name: StreamName.StreamName): StreamReplay {
     const category = StreamName.category(name)
-    const account = category === Account.Account.category ? new AccountReplay(StreamName.id(name)) : undefined
+    const account = category === Account.Account.category ? new AccountReplay(StreamName.id(name), beginningOf(name)) : undefined
     const stream = new StreamReplay(name, account, this.#categories.get(category)?.begin(name, this.#report))
     this.streams.set(name, stream)
     return stream
@@ -228,8 +228,8 @@ export class LogReader {
         return other !== undefined
       }
       const event = Account.Account.codec.decode(recorded.type, recorded.data)
-      const unique = uniqueName(recorded.stream, event)
-      if (unique !== undefined) this.uniques.add(...unique.parts)
+      const unique = uniqueName(event)
+      if (unique !== undefined) this.uniques.add(unique.id, unique.isOfStream ? account.names : undefined)
       if (!account.next(event, this.#millis, this, report)) return false
       if (event._tag === "Refunded" && event.stage === "settled") this.lateRefunds.note(recorded, event)
       return true

@@ -44,9 +44,9 @@ export class UniqueNames {
     this.#size = 0
   }
 
-  /** Adds a name; one of another share has no effect. A name may come in parts, because joining them takes longer than reading them. */
-  add(...parts: ReadonlyArray<string>): void {
-    this.#addedWords = writeFingerprint(parts, this.#added, this.#addedWords)
+  /** Adds a name; one of another share has no effect. */
+  add(name: string, beginning: Beginning = NO_BEGINNING): void {
+    this.#addedWords = writeFingerprint(beginning, name, this.#added, this.#addedWords)
     if (this.#addedWords === this.#added.length) this.#lookUpAdded()
   }
 
@@ -57,10 +57,10 @@ export class UniqueNames {
   }
 
   /** Whether a name, or one with its fingerprint, was added more than once. */
-  isSuspect(...parts: ReadonlyArray<string>): boolean {
+  isSuspect(name: string, beginning: Beginning = NO_BEGINNING): boolean {
     this.#lookUpAdded()
     const added = this.#added
-    writeFingerprint(parts, added, 0)
+    writeFingerprint(beginning, name, added, 0)
     return this.#suspects.has(suspectOf(added[0] ?? 0, added[1] ?? 0))
   }
 
@@ -104,22 +104,33 @@ export class UniqueNames {
   }
 }
 
+/** How names begin, read once for all of them: what is known of their fingerprints so far. */
+export interface Beginning {
+  readonly high: number
+  readonly low: number
+}
+
+const NO_BEGINNING: Beginning = { high: 0xdeadbeef | 0, low: 0x41c6ce57 }
+
+/** The beginning of many names: `add(b, beginningOf(a))` adds the name `ab`. */
+export const beginningOf = (text: string): Beginning => readOn(NO_BEGINNING, text)
+
 /**
- * Writes the fingerprint of a name, the joined parts: two words, of which the second is not zero. Returns the place after it.
- *
- * It is cyrb53 without its final truncation, by bryc, public domain: two multiplicative hashes mixed into each other. Numbers stay within 32
- * signed bits: beyond them they are doubles, with which this takes four times as long.
+ * Fingerprints are cyrb53 without its final truncation, by bryc, public domain: two multiplicative hashes mixed into each other. Numbers stay
+ * within 32 signed bits: beyond them they are doubles, with which this takes four times as long.
  */
-const writeFingerprint = (parts: ReadonlyArray<string>, into: Int32Array, at: number): number => {
-  let high = 0xdeadbeef | 0
-  let low = 0x41c6ce57
-  for (const part of parts) {
-    for (let i = 0; i < part.length; i++) {
-      const char = part.charCodeAt(i)
-      high = Math.imul(high ^ char, 2654435761)
-      low = Math.imul(low ^ char, 1597334677)
-    }
+const readOn = ({ high, low }: Beginning, text: string): Beginning => {
+  for (let i = 0; i < text.length; i++) {
+    const char = text.charCodeAt(i)
+    high = Math.imul(high ^ char, 2654435761)
+    low = Math.imul(low ^ char, 1597334677)
   }
+  return { high, low }
+}
+
+/** Writes the fingerprint of a name after its beginning: two words, of which the second is not zero. Returns the place after it. */
+const writeFingerprint = (beginning: Beginning, name: string, into: Int32Array, at: number): number => {
+  let { high, low } = readOn(beginning, name)
   high = Math.imul(high ^ (high >>> 16), 2246822507) ^ Math.imul(low ^ (low >>> 13), 3266489909)
   low = Math.imul(low ^ (low >>> 16), 2246822507) ^ Math.imul(high ^ (high >>> 13), 3266489909)
   into[at] = high

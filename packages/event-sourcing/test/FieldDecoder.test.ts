@@ -14,6 +14,12 @@ const Lowercase = Schema.String.pipe(
   })
 )
 
+/** Leaves nothing of short texts. */
+const shortened = {
+  decode: SchemaGetter.transform((text: string) => text.slice(8)),
+  encode: SchemaGetter.passthrough<string>()
+}
+
 const Called = Schema.TaggedStruct("Timed", {
   text: Schema.String.pipe(
     Schema.decodeTo(Schema.String, {
@@ -58,6 +64,32 @@ const schemas: Readonly<Record<string, Events>> = {
   "a check of the whole": Schema.TaggedStruct("Timed", { on: Day, text: Schema.String }).check(
     Schema.makeFilter(({ on, text }) => on.toISOString().startsWith(text) || "expected the same day twice")
   ),
+  "a check of a whole union": Schema.Union([
+    Schema.TaggedStruct("Timed", { on: Day, text: Schema.String }),
+    Schema.TaggedStruct("Other", { text: Schema.optionalKey(Schema.String) })
+  ]).check(Schema.makeFilter(({ text }) => text !== "nothing" || "expected something")),
+  "texts that are checked before": Schema.TaggedStruct("Timed", {
+    text: Schema.String.check(Schema.isMinLength(8)).pipe(Schema.decodeTo(Schema.String, shortened))
+  }),
+  "texts that are checked afterwards": Schema.TaggedStruct("Timed", {
+    text: Schema.String.pipe(Schema.decodeTo(Schema.String.check(Schema.isMinLength(1)), shortened))
+  }),
+  "texts that are transformed twice": Schema.TaggedStruct("Timed", {
+    text: Lowercase.pipe(Schema.decodeTo(Schema.String, shortened)),
+    on: Schema.String.pipe(Schema.decodeTo(Lowercase, shortened))
+  }),
+  "a transformation that throws": Schema.TaggedStruct("Timed", {
+    text: Schema.String.pipe(
+      Schema.decodeTo(Schema.Finite, {
+        decode: SchemaGetter.transform((text: string) => {
+          if (text === "") throw new Error("nothing to measure")
+          return text.length
+        }),
+        encode: SchemaGetter.transform(String)
+      })
+    ),
+    on: Schema.optionalKey(Schema.String)
+  }),
   "a check of the whole as it is written": Schema.flip(
     Schema.TaggedStruct("Timed", { on: Schema.flip(Day), text: Schema.String }).check(
       Schema.makeFilter(({ on, text }) => on.startsWith(text) || "expected the same day twice")

@@ -27,7 +27,9 @@ const byTag = new Map<AccountEvent["_tag"], ReadonlyArray<Rule>>()
 
 /** The rules for events of a type. */
 export const rulesFor = (tag: AccountEvent["_tag"]): ReadonlyArray<Rule> => {
-  const found = byTag.get(tag) ?? rules.filter(({ tags }) => tags === "all" || tags.includes(tag))
+  const known = byTag.get(tag)
+  if (known !== undefined) return known
+  const found = rules.filter(({ tags }) => tags === "all" || tags.includes(tag))
   byTag.set(tag, found)
   return found
 }
