@@ -49,6 +49,7 @@ export const make = Effect.gen(function* () {
         if (conflict !== undefined) return Effect.fail(new StateConflict({ space: conflict.space, key: conflict.key }))
         if (++version % SWEEP === 0) sweep()
         for (const change of changes) {
+          if (change._tag === "check") continue
           const space = spaceOf(change.space)
           if (change._tag === "remove") space.delete(change.key)
           else space.set(change.key, { key: change.key, value: new Uint8Array(change.value), version, expiresAt: change.expiresAt ?? null })

@@ -31,6 +31,8 @@ export type Change =
       /** Leaves no trace on disk, also in free pages and journals. For keys: destroying a key deletes the data that it encrypts. */
       readonly shred?: boolean
     }
+  /** Changes nothing. The write conflicts unless the entry has this version, or is absent. */
+  | { readonly _tag: "check"; readonly space: string; readonly key: string; readonly expected: number | "absent" }
 
 /** An entry does not have the expected version. Nothing was written. */
 export class StateConflict extends Schema.TaggedError<StateConflict>()("StateConflict", {

@@ -50,20 +50,30 @@ const entry = ({ key, value, version, expires_at }: Row): StateStore.Entry => ({
 
 const nameOf = ({ space, key }: Name) => JSON.stringify([space, key])
 
-/** For each change, whether it is the last change of its key. */
+/** For each change, whether it is the last change of its key. A check, which changes nothing, is never the last. */
 const finalsOf = (changes: Changes): ReadonlyArray<boolean> => {
-  const last = new Map(changes.map((change, i) => [nameOf(change), i]))
+  const last = new Map(changes.flatMap((change, i) => (change._tag === "check" ? [] : [[nameOf(change), i] as const])))
   return changes.map((change, i) => last.get(nameOf(change)) === i)
 }
 
-/** Groups writes in rounds. A round has no key twice, so writes of the same key keep their order. */
+/**
+ * Groups writes in rounds. A round changes no key twice, so writes of the same key keep their order. It checks all versions before it changes
+ * any, so many writes may check one key in a round, also before that changes it.
+ */
 const roundsOf = (writes: ReadonlyArray<Changes>): ReadonlyArray<ReadonlyArray<number>> => {
   const rounds: Array<Array<number>> = []
-  const touched = new Map<string, number>()
+  const changedIn = new Map<string, number>()
+  const checkedIn = new Map<string, number>()
   for (const [i, changes] of writes.entries()) {
     const names = changes.map(nameOf)
-    const round = names.reduce((latest, name) => Math.max(latest, (touched.get(name) ?? -1) + 1), 0)
-    for (const name of names) touched.set(name, round)
+    const round = names.reduce(
+      (latest, name, k) => Math.max(latest, (changedIn.get(name) ?? -1) + 1, changes[k]?._tag === "check" ? 0 : (checkedIn.get(name) ?? 0)),
+      0
+    )
+    for (const [k, name] of names.entries()) {
+      const last = changes[k]?._tag === "check" ? checkedIn : changedIn
+      last.set(name, Math.max(round, last.get(name) ?? 0))
+    }
     const others = rounds[round]
     if (others === undefined) rounds[round] = [i]
     else others.push(i)
@@ -195,7 +205,7 @@ const isFit = (change: StateStore.Change): boolean =>
   isText(change.space) &&
   isText(change.key) &&
   (typeof change.expected !== "number" || Number.isSafeInteger(change.expected)) &&
-  (change._tag === "remove" || change.expiresAt === undefined || Number.isSafeInteger(change.expiresAt))
+  (change._tag !== "put" || change.expiresAt === undefined || Number.isSafeInteger(change.expiresAt))
 
 const sizeOf = (changes: Changes): number => {
   let size = 0

@@ -109,7 +109,8 @@ export const make = Effect.fnUntraced(function* (options: ConnectionOptions) {
     const version = sql.bump.get() ?? 0
     for (const change of changes) {
       if (change._tag === "remove") sql.remove.run(change.space, change.key)
-      else sql.put.run(change.space, change.key, version, change.expiresAt ?? null, zerosBefore(change.value), change.value)
+      else if (change._tag === "put")
+        sql.put.run(change.space, change.key, version, change.expiresAt ?? null, zerosBefore(change.value), change.value)
     }
     return Exit.succeed(version)
   }

@@ -25,9 +25,7 @@ export interface AttemptResult {
 }
 
 /** A job that this runner has claimed. */
-export interface Claimed {
-  readonly jobId: string
-  readonly job: Job.Running
+export interface Claimed extends AttemptEnd.Ending {
   /** A time before the claim, from `elapsed`. */
   readonly startedAt: number
   /** The job's input as JSON text, where this process has it. */
@@ -61,18 +59,18 @@ export const make = Effect.fnUntraced(function* ({ backOff, lease, runner }: Opt
   const run = <R>(operation: AnyJob<OperationError, R>, claimed: Claimed): Effect.Effect<AttemptResult, never, R> =>
     Effect.uninterruptible(
       Effect.flatMap(worked(operation, claimed), (exit) =>
-        Effect.map(AttemptEnd.record({ jobs, vault, backOff }, claimed.jobId, claimed.job, exit), (position) => ({
+        Effect.map(AttemptEnd.record({ jobs, vault, backOff }, claimed, exit), (position) => ({
           claimed: true,
           position
         }))
       )
     )
 
-  /** Claims a job and runs it. `onClaim` is called with the log position of the claim. */
+  /** Claims a job and runs it. `onClaim` is called with the log position of the claim, `onEnd` with that of the attempt's end. */
   const claim = <R>(
     operation: AnyJob<OperationError, R>,
     jobId: string,
-    onClaim: (position: EventStore.Position) => void
+    { onClaim, onEnd }: Pick<Claimed, "onEnd"> & { readonly onClaim: (position: EventStore.Position) => void }
   ): Effect.Effect<AttemptResult, Aggregate.Failure, R> =>
     Effect.uninterruptible(
       Effect.gen(function* () {
@@ -81,7 +79,7 @@ export const make = Effect.fnUntraced(function* ({ backOff, lease, runner }: Opt
         const { events, position, state: job } = claim
         if (events.length > 0 && job.status === "running") {
           onClaim(position)
-          return yield* run(operation, { jobId, job, startedAt })
+          return yield* run(operation, { jobId, job, startedAt, onEnd })
         }
         // The claim itself fails a job that is past its deadline or has no attempts left
         if (events.length > 0) yield* Effect.ignore(jobs.settleBy(jobId, claim))

@@ -26,22 +26,29 @@ interface Needs {
   readonly backOff: BackOff
 }
 
+/** The attempt that ends. */
+export interface Ending {
+  readonly jobId: string
+  readonly job: Job.Running
+  /** Called with the log position of the end once it is recorded, before the job is settled. */
+  readonly onEnd: (position: EventStore.Position) => void
+}
+
 /** How long a stopping runner tries to hand a job back. */
 const HAND_BACK_WITHIN = "5 seconds"
 
 /** Returns the log position of the attempt's end; undefined if it is unknown or another attempt has the job. */
 export const record = (
   needs: Needs,
-  jobId: string,
-  job: Job.Running,
+  { job, jobId, onEnd }: Ending,
   exit: Exit.Exit<Worked, AttemptError>
 ): Effect.Effect<EventStore.Position | undefined> => {
-  if (Exit.isSuccess(exit)) return recorded(needs, jobId, succeeded(needs, jobId, job, exit.value))
+  if (Exit.isSuccess(exit)) return recorded(needs, { jobId, onEnd }, succeeded(needs, jobId, job, exit.value))
   const { cause } = exit
   if (Cause.hasInterruptsOnly(cause)) return handBack(needs, jobId, job)
   if (cause.reasons.some((reason) => reason._tag === "Fail" && reason.error._tag === "LeaseLost"))
     return Effect.as(Effect.logWarning("A job's lease was lost", { jobId, attempt: job.attempt }), undefined)
-  return recorded(needs, jobId, failed(needs, jobId, job, cause))
+  return recorded(needs, { jobId, onEnd }, failed(needs, jobId, job, cause))
 }
 
 /** Releases a job that another runner may start at once. If the store does not answer, the lease ends. */
@@ -51,7 +58,7 @@ export const handBack = ({ jobs }: Pick<Needs, "jobs">, jobId: string, { attempt
 /** Appends the end of an attempt, with retries, and settles a job that it ends. */
 const recorded = (
   { jobs }: Needs,
-  jobId: string,
+  { jobId, onEnd }: Omit<Ending, "job">,
   end: Effect.Effect<Aggregate.Committed<Job.Job, Job.JobEvent>, Job.AttemptOver | Aggregate.Failure | VaultFailure>
 ): Effect.Effect<EventStore.Position | undefined> =>
   jobs
@@ -59,7 +66,10 @@ const recorded = (
       jobId,
       end.pipe(
         Effect.retry({ while: isTransient, ...RETRY_STORE }),
-        Effect.tap((committed) => (Job.isEnded(committed.state) ? Effect.ignore(jobs.settleBy(jobId, committed)) : Effect.void))
+        Effect.tap((committed) => {
+          onEnd(committed.position)
+          return Job.isEnded(committed.state) ? Effect.ignore(jobs.settleBy(jobId, committed)) : Effect.void
+        })
       )
     )
     .pipe(

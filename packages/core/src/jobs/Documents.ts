@@ -55,6 +55,21 @@ export const make = Effect.fnUntraced(function* (place: Place) {
       : { document: named, changes: [{ _tag: "put", space: SPACE, key: keyOf(owner, named), value: Buffer.from(sealed) }] }
   }
 
+  /** A document that the vault seals and stores. `seal` gets a function that returns the writes of a sealed text, and uses its last result. */
+  const sealed = <E>(
+    owner: Owner,
+    purpose: Purpose,
+    seal: (changes: (sealed: string) => Stored["changes"]) => Effect.Effect<string, E>
+  ): Effect.Effect<Document, E> =>
+    Effect.suspend(() => {
+      let stored: Stored | undefined
+      const changes = (text: string) => {
+        stored = storedAs(owner, purpose, text)
+        return stored.changes
+      }
+      return Effect.map(seal(changes), (text) => (stored ?? storedAs(owner, purpose, text)).document)
+    })
+
   /** The sealed text in the state store; empty if it does not exist. */
   const find = (owner: Owner, document: Document) =>
     Effect.map(states.get(SPACE, keyOf(owner, document)), (entry) =>
@@ -63,22 +78,19 @@ export const make = Effect.fnUntraced(function* (place: Place) {
 
   return {
     /** Seals and stores a text. One that its event stores is there once the event is. */
-    keep: Effect.fnUntraced(function* (owner: Owner, purpose: Purpose, text: string) {
-      const { changes, document } = storedAs(owner, purpose, yield* vault.seal(subjectOf(owner), purposeOf(purpose), text))
-      if (Array.isReadonlyArrayNonEmpty(changes)) yield* write(changes)
-      return document
-    }),
+    keep: (owner: Owner, purpose: Purpose, text: string) =>
+      sealed(owner, purpose, (changes) => vault.sealAgain(subjectOf(owner), purposeOf(purpose), text, changes)),
     /** As `keep`, for the first text of a job, in one write with the job's key. */
     keepFirst: (owner: Owner, purpose: Purpose, text: string) =>
-      Effect.map(
-        vault.sealFirst(subjectOf(owner), purposeOf(purpose), text, (sealed) => storedAs(owner, purpose, sealed).changes),
-        (sealed) => storedAs(owner, purpose, sealed).document
-      ),
+      sealed(owner, purpose, (changes) => vault.sealFirst(subjectOf(owner), purposeOf(purpose), text, changes)),
     /** Reads a document. `Tampered` also if it does not exist. */
     open: Effect.fnUntraced(function* (owner: Owner, purpose: Purpose, document: Document) {
-      const stored = document.sealed === undefined ? find(owner, document) : Effect.succeed(document.sealed)
+      const opener = vault.opener(subjectOf(owner))
       // Also looks for the key of a missing document, so that a destroyed job fails with `SubjectDestroyed`
-      const [sealed, openText] = yield* Effect.all([stored, vault.opener(subjectOf(owner))], { concurrency: 2 })
+      const [sealed, openText] =
+        document.sealed === undefined
+          ? yield* Effect.all([find(owner, document), opener], { concurrency: 2 })
+          : ([document.sealed, yield* opener] as const)
       const text = yield* openText(purposeOf(purpose), sealed)
       if (hash("sha256", sealed, "base64url") === document.hash) return text
       return yield* new Tampered({ subject: owner.jobId, purpose: purposeOf(purpose) })

@@ -98,11 +98,9 @@ const takeJobs = (runner: Runner, queue: JobQueue, now: number, drawn: number): 
   const wait = queue.nextTime(now) - now
   // The projection changes the queue in place: it is not read below, where attempts begin
   for (const { jobId, operation } of chosen)
-    begin(
-      runner,
-      jobId,
+    begin(runner, jobId, (onEnd) =>
       attempts
-        .claim(operation, jobId, (position) => shift.claimed(jobId, position))
+        .claim(operation, jobId, { onClaim: (position) => shift.claimed(jobId, position), onEnd })
         .pipe(Effect.catch((error) => Effect.as(Effect.logWarning("A job could not be claimed", { jobId }, error), NOT_CLAIMED)))
     )
   for (const fiber of lost) fiber.interruptUnsafe()
@@ -131,21 +129,33 @@ const choose = (runner: Runner, queue: JobQueue, now: number, drawn: number) => 
   return chosen
 }
 
-/** Runs an attempt at a taken job. */
-const begin = ({ fork, shift }: Runner, jobId: string, attempt: Effect.Effect<Attempt.AttemptResult, never, unknown>): void => {
-  const safe = Effect.catchDefect(attempt, (defect) => Effect.as(Effect.logError(`Job ${jobId}:`, defect), NOT_CLAIMED))
+/**
+ * Runs an attempt at a taken job. The place is free once the attempt's end is recorded: the job is settled after that, which a runner that is
+ * stopped waits for.
+ */
+const begin = (
+  { fork, shift }: Runner,
+  jobId: string,
+  attempt: (onEnd: AttemptEnd.Ending["onEnd"]) => Effect.Effect<Attempt.AttemptResult, never, unknown>
+): void => {
+  const forget = Effect.sync(() => shift.forget(jobId))
   let result = NOT_CLAIMED
+  let isEnded = false
+  const end = (ended: Attempt.AttemptResult): void => {
+    if (isEnded) return
+    isEnded = true
+    shift.end(jobId, ended)
+    if (ended.position === undefined) fork(Effect.delay(forget, FORGET_AFTER))
+  }
+  const made = attempt((position) => end({ claimed: true, position }))
+  const safe = Effect.catchDefect(made, (defect) => Effect.as(Effect.logError(`Job ${jobId}:`, defect), NOT_CLAIMED))
   const fiber = fork(
     Effect.map(safe, (made) => {
       result = made
     })
   )
-  const forget = Effect.sync(() => shift.forget(jobId))
   shift.running.set(jobId, fiber)
-  fiber.addObserver(() => {
-    shift.end(jobId, result)
-    if (result.position === undefined) fork(Effect.delay(forget, FORGET_AFTER))
-  })
+  fiber.addObserver(() => end(result))
 }
 
 /** Offers places to jobs that this process accepts, while the runner is free and no job waits. */
@@ -175,8 +185,9 @@ const placeOf = (runner: Runner, { jobId }: Candidate, operation: Operation.AnyJ
         if (shift.isClosing) return Effect.andThen(AttemptEnd.handBack({ jobs }, jobId, job), free)
         shift.claimed(jobId, exit.value.position)
         // The caller is answered before the work begins
-        const later = Effect.andThen(Effect.yieldNow, attempts.run(operation, { jobId, job, startedAt, input }))
-        begin(runner, jobId, Effect.uninterruptible(later))
+        begin(runner, jobId, (onEnd) =>
+          Effect.uninterruptible(Effect.andThen(Effect.yieldNow, attempts.run(operation, { jobId, job, startedAt, input, onEnd })))
+        )
         return Effect.void
       })
   }

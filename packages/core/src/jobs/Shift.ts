@@ -17,7 +17,7 @@ export class Shift {
   readonly taken = new Set<string>()
   /** The attempts that run. */
   readonly running = new Map<string, Fiber.Fiber<unknown, unknown>>()
-  /** Places in use. */
+  /** Places in use. A place is free once the end of its attempt is recorded. */
   busy = 0
   /** The number of an account's oldest jobs to pick from. */
   spread = 1
@@ -49,7 +49,7 @@ export class Shift {
     if (starting !== undefined) starting.claimedAt = position
   }
 
-  /** Ends an attempt. A claim lost to another runner widens the next picks. */
+  /** Frees the place of an attempt that has ended. A claim lost to another runner widens the next picks. */
   end(jobId: string, { claimed, position }: AttemptResult): void {
     if (position !== undefined) this.#over.set(jobId, position)
     this.spread = claimed ? Math.max(1, this.spread * 0.9) : Math.min(MAX_SPREAD, this.spread * 2)

@@ -600,6 +600,41 @@ describe("a runner", () => {
   )
 
   testing(
+    "has a place free once the end of its job is recorded, and settles the job before it stops",
+    Effect.gen(function* () {
+      const to = yield* shared
+      const bench = makeBench()
+      const mortal = yield* mortalHost(to, bench, { name: "mortal", jobs: { concurrency: 1, drain: "10 seconds" } })
+      const [first, second] = [yield* mortal.open("acc_1", 10 * UNIT), yield* mortal.open("acc_2", 10 * UNIT)]
+      const gate = yield* Deferred.make<void>()
+      yield* mortal.through(({ events }) => ({
+        events: {
+          ...events,
+          append: (stream, expected, all) => {
+            const isSettlement = stream.endsWith(first) && all.every(({ type }) => type !== "CreditReserved")
+            const append = events.append(stream, expected, all)
+            return isSettlement ? Effect.andThen(Deferred.await(gate), append) : append
+          }
+        }
+      }))
+      yield* mortal.create(first, { text: "first" })
+      yield* quiet
+      yield* mortal.create(second, { text: "second" })
+      yield* quiet
+      expect(bench.runs.map(({ input }) => input.text)).toEqual(["first", "second"])
+      expect(yield* mortal.balance(first)).toEqual(HELD)
+      expect(yield* mortal.balance(second)).toEqual(CHARGED)
+      const stopping = yield* Effect.forkChild(mortal.stop)
+      yield* elapse(seconds(5))
+      expect(stopping.pollUnsafe()).toBeUndefined()
+      yield* Deferred.succeed(gate, undefined)
+      yield* Fiber.join(stopping)
+      const heir = yield* host(to, bench, { name: "heir", jobs: { runner: false } })
+      expect(yield* heir.balance(first)).toEqual(CHARGED)
+    })
+  )
+
+  testing(
     "extends its lease while it works, and stops in time when it cannot",
     Effect.gen(function* () {
       const { to, bench, accountId } = yield* setting({ jobs: { runner: false } })

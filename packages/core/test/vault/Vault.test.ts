@@ -4,6 +4,7 @@ import { setFlagsFromString } from "node:v8"
 import { runInNewContext } from "node:vm"
 import { MemoryStateStore, StateStore } from "@millrace/event-sourcing"
 import { Effect, Result, Schema } from "effect"
+import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
 import { describe, expect } from "vitest"
 import * as Aead from "../../src/vault/Aead.ts"
@@ -160,11 +161,12 @@ describe("the first text of a subject", () => {
       yield* vault.seal(account, "p", "x")
       writes.length = 0
       yield* vault.sealFirst(job, "p", "first", put("1"))
-      expect(writes).toEqual([3])
+      // The key, the note that the subject had one, the check of the parent's key, and the text
+      expect(writes).toEqual([4])
       writes.length = 0
       yield* vault.sealFirst(job, "p", "second", put("2"))
       // The key was there, so nothing of the first write was carried out
-      expect(writes).toEqual([3, 1])
+      expect(writes).toEqual([4, 1])
       const other = yield* open(store)
       expect(yield* other.open(job, "p", (yield* textOf(store, "1")) ?? "")).toBe("first")
       expect(yield* other.open(job, "p", (yield* textOf(store, "2")) ?? "")).toBe("second")
@@ -182,6 +184,121 @@ describe("the first text of a subject", () => {
       yield* vault.destroy(account)
       expect(yield* outcome(vault.sealFirst(ofJob("job_2", "acc_1"), "p", "x", put("2")))).toBe("SubjectDestroyed")
       expect(yield* store.list("texts")).toEqual([])
+    })
+  )
+})
+
+/** A vault, and the reads and the sizes of the writes that it makes. */
+const watched = Effect.fnUntraced(function* (store: StateStore.StateStore["Service"]) {
+  const calls: Array<string | number> = []
+  const vault = yield* open({
+    ...store,
+    get: (space, key) =>
+      Effect.suspend(() =>
+        Effect.andThen(
+          Effect.sync(() => calls.push(key)),
+          store.get(space, key)
+        )
+      ),
+    write: (changes) =>
+      Effect.suspend(() =>
+        Effect.andThen(
+          Effect.sync(() => calls.push(changes.length)),
+          store.write(changes)
+        )
+      )
+  })
+  return { vault, calls: () => calls.splice(0) }
+})
+
+describe("a text whose key is in memory", () => {
+  const put = (sealed: string) => [{ _tag: "put", space: "texts", key: "text", value: Buffer.from(sealed) } as const]
+  const elsewhere = () => []
+  const second = ofJob("job_2", "acc_1")
+
+  testing(
+    "is stored without a read before, in one write that checks the keys",
+    Effect.gen(function* () {
+      const store = yield* StateStore.StateStore
+      const { calls, vault } = yield* watched(store)
+      yield* vault.seal(job, "p", "x")
+      calls()
+      yield* vault.sealFirst(second, "p", "first", put)
+      expect(calls()).toEqual([4])
+      const sealed = yield* vault.sealAgain(second, "p", "again", put)
+      // The text, and the checks of its key and of the parent's
+      expect(calls()).toEqual([3])
+      expect(Buffer.from((yield* store.get("texts", "text"))?.value ?? []).toString()).toBe(sealed)
+      expect(yield* vault.open(second, "p", sealed)).toBe("again")
+    })
+  )
+
+  testing(
+    "is sealed for elsewhere without a read if the store confirmed the key within the last second",
+    Effect.gen(function* () {
+      const { calls, vault } = yield* watched(yield* StateStore.StateStore)
+      yield* vault.sealFirst(job, "p", "first", elsewhere)
+      for (const wait of [0, 999]) {
+        yield* TestClock.adjust(wait)
+        calls()
+        expect(yield* vault.open(job, "p", yield* vault.sealAgain(job, "p", "x", elsewhere))).toBe("x")
+        // Only to open it
+        expect(calls()).toEqual(["job:job_1", "account:acc_1"])
+      }
+      yield* TestClock.adjust(1_000)
+      yield* vault.sealAgain(job, "p", "x", elsewhere)
+      expect(calls()).toEqual(["job:job_1", "account:acc_1"])
+      yield* vault.sealAgain(job, "p", "x", elsewhere)
+      expect(calls()).toEqual([])
+    })
+  )
+
+  for (const destroyed of [account, job])
+    testing(
+      `is not stored after another process has destroyed ${JSON.stringify(destroyed)}`,
+      Effect.gen(function* () {
+        const store = yield* StateStore.StateStore
+        const { calls, vault } = yield* watched(store)
+        const rival = yield* open(store)
+        yield* vault.seal(job, "p", "x")
+        yield* rival.destroy(destroyed)
+        calls()
+        expect(yield* outcome(vault.sealAgain(job, "p", "x", put))).toBe("SubjectDestroyed")
+        // It was refused by the check, not by a read before it
+        expect(calls()[0]).toBe(3)
+        const isFree = destroyed === job
+        expect(yield* outcome(vault.sealFirst(second, "p", "x", put))).toSatisfy((seen) => (seen === "SubjectDestroyed") !== isFree)
+        expect(yield* store.list("texts")).toHaveLength(isFree ? 1 : 0)
+        expect((yield* store.list("vaultSubjects")).map(({ key }) => key).includes("job:job_2")).toBe(isFree)
+      })
+    )
+
+  testing(
+    "cannot be opened by anyone if its key was destroyed just before it was sealed for elsewhere",
+    Effect.gen(function* () {
+      for (const destroyed of [account, job]) {
+        const store = yield* MemoryStateStore.make
+        const [vault, rival] = [yield* open(store), yield* open(store)]
+        yield* vault.seal(job, "p", "x")
+        yield* rival.destroy(destroyed)
+        const sealed = yield* outcome(vault.sealAgain(job, "p", "x", elsewhere))
+        for (const each of [rival, vault]) expect(yield* outcome(each.open(job, "p", sealed))).toBe("SubjectDestroyed")
+        expect(opensWithAny(yield* recoverable(store), sealed)).toBe(false)
+        // From now on this process knows
+        expect(yield* outcome(vault.sealAgain(job, "p", "x", elsewhere))).toBe("SubjectDestroyed")
+      }
+    })
+  )
+
+  testing(
+    "is refused at once after this process has destroyed its key",
+    Effect.gen(function* () {
+      for (const destroyed of [account, job]) {
+        const vault = yield* open(yield* MemoryStateStore.make)
+        yield* vault.seal(job, "p", "x")
+        yield* vault.destroy(destroyed)
+        for (const storing of [elsewhere, put]) expect(yield* outcome(vault.sealAgain(job, "p", "x", storing))).toBe("SubjectDestroyed")
+      }
     })
   )
 })

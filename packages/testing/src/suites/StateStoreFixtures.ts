@@ -24,6 +24,9 @@ export const put = (
 export const remove = (space: string, key: string, more: { readonly expected?: number; readonly shred?: boolean } = {}) =>
   ({ _tag: "remove", space, key, ...more }) as const satisfies StateStore.Change
 
+export const check = (space: string, key: string, expected: number | "absent") =>
+  ({ _tag: "check", space, key, expected }) as const satisfies StateStore.Change
+
 /** The keys and texts of all entries that are listed, in turn. */
 export const listed = (store: Store, space: string, options?: Parameters<Store["list"]>[1]) =>
   Effect.map(store.list(space, options), (entries) => entries.flatMap((entry) => [entry.key, textOf(entry)]))

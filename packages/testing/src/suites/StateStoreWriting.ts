@@ -4,10 +4,21 @@ import { StateStore } from "@millrace/event-sourcing"
 import { Effect, Exit } from "effect"
 import fc from "fast-check"
 import { atOnce, type Contract, property } from "./Contract.ts"
-import { type Changes, freshSpace, increment, listed, put, remove, type Store, type StoreContract, textOf } from "./StateStoreFixtures.ts"
+import {
+  type Changes,
+  check,
+  freshSpace,
+  increment,
+  listed,
+  put,
+  remove,
+  type Store,
+  type StoreContract,
+  textOf
+} from "./StateStoreFixtures.ts"
 
 const step = fc.record({
-  kind: fc.constantFrom("put", "put", "remove", "shred"),
+  kind: fc.constantFrom("put", "put", "remove", "shred", "check"),
   key: fc.constantFrom("a", "b", "c"),
   value: fc.string({ maxLength: 40 }),
   expected: fc.constantFrom("any", "right", "wrong", "absent")
@@ -52,6 +63,30 @@ export const writing: StoreContract = {
       remove(space, "b", { expected: later }),
       put(space, "c", "1", { expected: "absent" })
     ])
+    assert.deepEqual(yield* listed(store, space), ["a", "2", "c", "1"])
+  },
+
+  *"checks entries without changing them"(store) {
+    const space = yield* freshSpace
+    const version = yield* store.write([put(space, "a", "1")])
+    const later = yield* store.write([check(space, "a", version), check(space, "b", "absent"), put(space, "c", "1")])
+    assert.equal((yield* store.get(space, "a"))?.version, version)
+    yield* store.write([check(space, "a", version)])
+    const refused: ReadonlyArray<readonly [string, Changes]> = [
+      ["a", [put(space, "d", "x"), check(space, "a", later)]],
+      ["a", [check(space, "a", "absent"), put(space, "d", "x")]],
+      ["b", [put(space, "d", "x"), check(space, "b", version)]]
+    ]
+    for (const [key, changes] of refused)
+      assert.deepEqual(yield* Effect.flip(store.write(changes)), new StateStore.StateConflict({ space, key }))
+    yield* store.write([remove(space, "a")])
+    assert.deepEqual(
+      yield* Effect.flip(store.write([check(space, "a", version), put(space, "d", "x")])),
+      new StateStore.StateConflict({ space, key: "a" })
+    )
+    assert.deepEqual(yield* listed(store, space), ["c", "1"])
+    // What a write itself changes does not count for its checks
+    yield* store.write([put(space, "a", "2"), check(space, "a", "absent")])
     assert.deepEqual(yield* listed(store, space), ["a", "2", "c", "1"])
   },
 
@@ -112,6 +147,10 @@ export const writing: StoreContract = {
             if (!isRight) conflict ??= key
             if (how === "any") return put(space, key, value)
             return put(space, key, value, { expected: isAbsence ? "absent" : (version ?? "absent") })
+          }
+          if (kind === "check") {
+            if (!isRight) conflict ??= key
+            return check(space, key, isAbsence ? "absent" : (version ?? "absent"))
           }
           next.delete(key)
           if (how === "wrong") conflict ??= key
