@@ -86,12 +86,13 @@ describe("a job", () => {
   )
 
   testing(
-    "is written to the state store twice, and asks the log nothing at the host that accepted it",
+    "is written to the state store twice, and asks for nothing at the host that accepted it",
     Effect.gen(function* () {
       const { to, here, accountId } = yield* setting()
       yield* ends(here, accountId, idOf(yield* here.create(accountId)), "succeeded")
       yield* quiet
       const asked: Array<string> = []
+      const keys: Array<string> = []
       let writes = 0
       yield* here.through(({ events, states }) => ({
         events: {
@@ -108,6 +109,10 @@ describe("a job", () => {
         },
         states: {
           ...states,
+          get: (space, key) => {
+            if (space === "vaultKeys") keys.push(key)
+            return states.get(space, key)
+          },
           write: (changes) => {
             // The input with the job's key, and the result
             if (changes.some(({ space }) => space === "jobs")) writes++
@@ -122,6 +127,7 @@ describe("a job", () => {
       )
       yield* quiet
       expect(asked.filter((question) => question.includes(id))).toEqual([])
+      expect(keys).toEqual([])
       expect(writes).toBe(2)
       expect(yield* endsIn(to)).toEqual(["CreditReserved", "OperationSucceeded", "CreditReserved", "OperationSucceeded"])
     })
