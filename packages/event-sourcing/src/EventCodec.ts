@@ -38,6 +38,8 @@ export interface EventCodec<Event extends Tagged> {
 export const make = <Event extends Tagged>(events: Schema.Codec<Event, Tagged>, upcasts: Upcasts = {}): EventCodec<Event> => {
   const encodeSchema = FieldDecoder.make(Schema.flip(events)) // decoding the flipped schema is encoding
   const decodeSchema = FieldDecoder.make(events)
+  // A fold compares the tag of an event dozens of times. V8 compares texts of the program by address, and texts that were read by character
+  const tags = FieldDecoder.tagsOf(events)
   const upcastTypes = new Set(Object.keys(upcasts))
   return {
     encode: (event) => {
@@ -50,7 +52,7 @@ export const make = <Event extends Tagged>(events: Schema.Codec<Event, Tagged>, 
         const fields = JSON.parse(data)
         const upcast = upcastTypes.has(type) ? upcasts[type] : undefined
         if (upcast !== undefined) return decodeSchema(upcast(fields))
-        fields._tag = type
+        fields._tag = tags.get(type) ?? type
         return decodeSchema(fields)
       } catch (cause) {
         throw new UnreadableEvent(`${type}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause })

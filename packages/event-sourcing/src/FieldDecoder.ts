@@ -87,6 +87,10 @@ const compiled = (ast: SchemaAST.AST): Decode => {
   return SchemaParser.decodeUnknownSync(Schema.make<Schema.Codec<unknown>>(ast))
 }
 
+/** The tags of a union of tagged structs, or of one, by their text. */
+export const tagsOf = ({ ast }: Schema.Codec<Tagged, Tagged>): ReadonlyMap<string, string> =>
+  new Map((SchemaAST.isUnion(ast) ? ast.types : [ast]).flatMap((member) => tagOf(member) ?? []).map((tag) => [tag, tag]))
+
 /** Whether decoding the fields is enough to decode this schema. */
 const isPlain = (ast: SchemaAST.AST): boolean =>
   ast.encoding === undefined && (SchemaAST.isUnion(ast) || SchemaAST.isObjects(ast)) && ast.encodingChecks === undefined

@@ -59,9 +59,11 @@ export const credits = (thousandths: number): string => String(thousandths / 100
 /** Why the parts do not sum to `amount`, or name a lot twice; undefined if neither. */
 export const wrongTotal = (parts: Parts, amount: number, what: string): string | undefined => {
   let total = 0
-  for (const [i, part] of parts.entries()) {
-    for (let j = 0; j < i; j++) if (parts[j]?.lotId === part.lotId) return `${what} names lot ${part.lotId} twice`
+  let before = 0
+  for (const part of parts) {
+    for (let i = 0; i < before; i++) if (parts[i]?.lotId === part.lotId) return `${what} names lot ${part.lotId} twice`
     total += part.amount
+    before++
   }
   return total === amount ? undefined : `${what} is ${credits(amount)}, but its lots sum to ${credits(total)}`
 }
