@@ -1,7 +1,6 @@
 /**
  * The database function that writes to the log, as this release calls it. It keeps the order of the log and decides as those do that hosts
- * of earlier releases call (see `EventTables.ts`). It has no loop and calls no other function, so it takes the server an eighth less time than
- * `append_2`, a third less if appends are refused; and it also answers where other streams end.
+ * of earlier releases call (see `EventTables.ts`), and it also answers where other streams end.
  */
 import { GUARD, LAST, LOCKED, PLANNED_ONCE, PLANNING, WRITING } from "./WritingFunctions.ts"
 
