@@ -18,7 +18,7 @@ const turn = () => new Promise((resolve) => setImmediate(resolve))
 
 /** Requests that are sent to a store which the test plays. */
 const withGroups = (
-  lanes: number,
+  { lanes, gathers }: { readonly lanes: number; readonly gathers?: boolean },
   test: (submit: (request: Request, tell: (exit: Exit.Exit<number>) => void) => void, underWay: Array<Sent>) => Promise<void>
 ): Promise<void> => {
   const underWay: Array<Sent> = []
@@ -40,7 +40,8 @@ const withGroups = (
         }),
       closed: () => undefined as never,
       lanes,
-      count: 1_000,
+      gathers: gathers ?? false,
+      count: 100,
       key: ({ key }) => key,
       isRival: () => false
     })
@@ -57,12 +58,13 @@ describe("requests that share transactions", () => {
     fc.assert(
       fc.asyncProperty(
         fc.integer({ min: 1, max: 3 }),
+        fc.boolean(),
         fc.array(fc.record({ keys: fc.array(fc.constantFrom("a", "b", "c", "d"), { maxLength: 50 }), ends: fc.nat({ max: 3 }) }), {
           minLength: 1,
           maxLength: 12
         }),
-        (lanes, steps) =>
-          withGroups(lanes, async (submit, underWay) => {
+        (lanes, gathers, steps) =>
+          withGroups({ lanes, gathers }, async (submit, underWay) => {
             const asked: Array<Request> = []
             const answers = new Map<number, Array<Exit.Exit<number>>>()
             const ended: Array<Request> = []
@@ -83,10 +85,10 @@ describe("requests that share transactions", () => {
               expect(new Set(busy).size).toBe(busy.length)
               for (let n = 0; n < ends; n++) end(underWay[n % Math.max(1, underWay.length)])
             }
-            for (let idle = 0; idle < 3; ) {
+            for (let idle = 0; idle < 6; ) {
               await turn()
-              if (underWay.length === 0) idle++
-              else end(underWay[0])
+              idle = underWay.length === 0 ? idle + 1 : 0
+              end(underWay[0])
             }
             for (const { id } of asked) expect(answers.get(id)).toEqual([Exit.succeed(id)])
             for (const key of ["a", "b", "c", "d"]) {
@@ -99,7 +101,7 @@ describe("requests that share transactions", () => {
     ))
 
   it("are spread over the free lanes if they are many", () =>
-    withGroups(2, async (submit, underWay) => {
+    withGroups({ lanes: 2 }, async (submit, underWay) => {
       for (const request of requests(64)) submit(request, () => {})
       await turn()
       await turn()
@@ -112,7 +114,7 @@ describe("requests that share transactions", () => {
     }))
 
   it("share one lane if they are few", () =>
-    withGroups(2, async (submit, underWay) => {
+    withGroups({ lanes: 2 }, async (submit, underWay) => {
       for (const request of requests(20)) submit(request, () => {})
       await turn()
       await turn()
@@ -120,7 +122,7 @@ describe("requests that share transactions", () => {
     }))
 
   it("wait for a larger transaction, and open a lane beside one that is no larger", () =>
-    withGroups(2, async (submit, underWay) => {
+    withGroups({ lanes: 2 }, async (submit, underWay) => {
       for (const request of requests(20)) submit(request, () => {})
       await turn()
       for (const request of requests(19, 20)) submit(request, () => {})
@@ -137,5 +139,34 @@ describe("requests that share transactions", () => {
       await turn()
       await turn()
       expect(sizes(underWay)).toEqual([1])
+    }))
+
+  it("gather while more arrive in each turn of the event loop, if they are told to", () =>
+    withGroups({ lanes: 1, gathers: true }, async (submit, underWay) => {
+      for (const request of requests(8)) {
+        submit(request, () => {})
+        await turn()
+        expect(sizes(underWay)).toEqual([])
+      }
+      await turn()
+      await turn()
+      expect(sizes(underWay)).toEqual([8])
+    }))
+
+  it("gather for some turns at most, and no more than a transaction takes", () =>
+    withGroups({ lanes: 1, gathers: true }, async (submit, underWay) => {
+      let turns = 0
+      for (; underWay.length === 0; turns++) {
+        submit({ id: turns, key: `${turns}` }, () => {})
+        await turn()
+      }
+      expect(turns).toBeGreaterThan(8)
+      expect(turns).toBeLessThan(24)
+      expect(sizes(underWay)).toEqual([turns])
+      underWay[0]?.end()
+      await turn()
+      for (const request of requests(100, turns)) submit(request, () => {})
+      await turn()
+      expect(sizes(underWay)).toEqual([100])
     }))
 })

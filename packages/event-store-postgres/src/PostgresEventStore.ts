@@ -126,6 +126,7 @@ const groupsOf = Effect.fnUntraced(function* (log: PostgresLog.PostgresLog, rece
       if (recent.last !== undefined) wake.appended(recent.last)
     },
     lanes: LANES,
+    gathers: true,
     count: GROUP,
     size: ({ events }) => EventStore.appendChars(events),
     key: ({ stream }) => stream,

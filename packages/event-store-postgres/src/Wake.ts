@@ -4,11 +4,12 @@
  * otherwise.
  *
  * Notifications are sent after the commit, not in its transaction, because a transaction that notifies holds a server-wide lock during its
- * sync.
+ * sync. Each one wakes all hosts, and whoever is woken reads up to the end of the log. So while other hosts notify, a host holds its own
+ * notification back: the next one of another host serves for both.
  */
 import { Socket } from "node:net"
 import { EventStore, type Head, parsePosition, WatchedHead } from "@millrace/event-sourcing"
-import { type Context, Effect, Latch, type Scope } from "effect"
+import { type Context, Effect, Latch, Random, type Scope } from "effect"
 import pg from "pg"
 import type { Connections, Settings } from "./Connections.ts"
 import type { Fault } from "./Fault.ts"
@@ -19,6 +20,8 @@ const POLL = 50
 const TRUSTED = 20
 /** Milliseconds between two notifications of this process. Appends in between share the next one. */
 const NOTIFY = 25
+/** The most milliseconds that a notification is held back while others notify. */
+const HELD_BACK = 100
 /** Milliseconds between two checks of the listening connection. */
 const PULSE = 10_000
 /** Milliseconds before listening again. */
@@ -45,12 +48,15 @@ export const make = Effect.fnUntraced(function* (
   const test = Effect.ignore(connections.read("SELECT pg_notify($1, '')", channel))
   yield* Effect.forkScoped(listen(listening, channel, head, test))
   const moved = Latch.makeUnsafe(false)
+  let newest = EventStore.start
   const notify = Effect.suspend(() => {
     moved.closeUnsafe()
-    return Effect.ignore(connections.read("SELECT pg_notify($1, $2)", channel, head.position))
+    if (head.told >= newest) return Effect.void
+    const { position } = head
+    head.says(position)
+    return Effect.andThen(Effect.ignore(connections.read("SELECT pg_notify($1, $2)", channel, position)), Effect.sleep(NOTIFY))
   })
-  yield* Effect.forkScoped(Effect.forever(moved.await.pipe(Effect.andThen(notify), Effect.andThen(Effect.sleep(NOTIFY)))))
-  let newest = EventStore.start
+  yield* Effect.forkScoped(Effect.forever(moved.await.pipe(Effect.andThen(head.quiet), Effect.andThen(notify))))
   return {
     head,
     appended: (position) => {
@@ -68,6 +74,12 @@ class NotifiedHead extends WatchedHead {
   #skipped = 0
   /** Whether a notification arrived on the current connection. */
   #isHeard = false
+  /** The newest position of which a notification told. */
+  told = EventStore.start
+  /** The position of which this process has notified last. */
+  #said = EventStore.start
+  /** When another process was heard last, in milliseconds of the process's monotonic clock. */
+  #heardAt = Number.NEGATIVE_INFINITY
 
   constructor(end: EventStore.Position, last: Effect.Effect<EventStore.Position, Fault>, store: Context.Context<Scope.Scope>) {
     const look = Effect.suspend(() => {
@@ -81,7 +93,11 @@ class NotifiedHead extends WatchedHead {
   heard(payload: string): void {
     this.#isHeard = true
     const position = parsePosition(payload)
-    if (position !== undefined) return this.advance(position)
+    if (position !== undefined) {
+      if (position > this.told) this.told = position
+      if (position !== this.#said) this.#heardAt = performance.now()
+      return this.advance(position)
+    }
     // The first notification on this connection. The log may have grown before, so the next poll is not skipped
     this.#skipped = TRUSTED
   }
@@ -89,7 +105,29 @@ class NotifiedHead extends WatchedHead {
   lost(): void {
     this.#isHeard = false
   }
+
+  /** This process notifies of a position. */
+  says(position: EventStore.Position): void {
+    this.#said = position
+  }
+
+  /** Waits until no other process was heard for a moment, or for too long. */
+  readonly quiet: Effect.Effect<void> = Effect.suspend(() => {
+    const since = performance.now()
+    const wait: Effect.Effect<void> = Effect.flatMap(Random.next, (random) => {
+      const left = heldBack({ since, heardAt: this.#heardAt, now: performance.now(), random })
+      return left > 0 ? Effect.andThen(Effect.sleep(Math.ceil(left)), wait) : Effect.void
+    })
+    return wait
+  })
 }
+
+/**
+ * How many milliseconds a notification still waits that was due `since`, if another process was heard at `heardAt`. The time is random,
+ * from 0 to 1, so that one of many speaks first, and the others hear it.
+ */
+export const heldBack = (at: { readonly since: number; readonly heardAt: number; readonly now: number; readonly random: number }): number =>
+  Math.max(0, Math.min(at.heardAt + NOTIFY * (1 + at.random), at.since + HELD_BACK) - at.now)
 
 /** Listens for ever, and reconnects after each failure. Runs `test` after each connect. */
 const listen = ({ config }: Settings, channel: string, head: NotifiedHead, test: Effect.Effect<void>): Effect.Effect<never> => {
