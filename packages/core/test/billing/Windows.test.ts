@@ -82,16 +82,21 @@ describe("a call that stops before the hold", () => {
     "writes nothing if it stops at a read, a lookup or a check",
     Effect.gen(function* () {
       let stopped = 0
-      for (const n of range(12)) {
-        const { shared, bench, here, accountId } = yield* setting()
-        yield* here.fail({ plan: { others: [n + 1] } })
-        const end = yield* told(here.call(accountId, { key: "key" }))
-        if (end === "reply") continue
-        stopped++
-        expect(end).toBe("StoreUnavailable")
-        expect(yield* endsIn(shared)).toEqual([])
-        expect(bench.runs).toEqual([])
-      }
+      // A cost that is too high is refused by a price that the store has confirmed; any other is held by a condition
+      for (const [call, otherwise] of [
+        [{ key: "key" }, "reply"],
+        [{ maxCost: 1 }, "CostExceedsLimit"]
+      ] as const)
+        for (const n of range(12)) {
+          const { shared, bench, here, accountId } = yield* setting()
+          yield* here.fail({ plan: { others: [n + 1] } })
+          const end = yield* told(here.call(accountId, call))
+          if (end === otherwise) continue
+          stopped++
+          expect(end).toBe("StoreUnavailable")
+          expect(yield* endsIn(shared)).toEqual([])
+          expect(bench.runs).toEqual([])
+        }
       expect(stopped).toBeGreaterThanOrEqual(1)
       const { here, accountId } = yield* setting()
       yield* here.through(({ states }) => ({ states: { ...states, get: () => Effect.die(new Error("nobody asks without a key")) } }))
