@@ -66,17 +66,23 @@ export const ulids = (fill: Fill = randomFillSync): ((now: number) => string) =>
 // UUIDs: RFC 9562
 
 const HEX = codes("0123456789abcdef")
-const UUID = "xxxxxxxx-xxxx-4xxx-yxxx-xxxxxxxxxxxx"
-const VARIANT = UUID.indexOf("y")
-/** Where random digits stand. */
-const PLACES = [...UUID.matchAll(/[xy]/gu)].map(({ index }) => index)
+const UUID = "xxxxxxxx-xxxx-4xxx-xxxx-xxxxxxxxxxxx"
+/** Where the digits of each byte stand. */
+const PLACES = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34] as const
+/** The bytes that begin with the version, 4, and with the variant, 8 to b. */
+const [VERSION, VARIANT] = [14, 19]
 
 /** Random UUIDs, of version 4. */
 export const uuids = (fill: Fill = randomFillSync): (() => string) => {
   const random = bufferedRandom(fill)
   const text = Buffer.from(UUID)
   return () => {
-    for (const place of PLACES) text[place] = HEX[place === VARIANT ? 8 + (random() % 4) : random() % 16] ?? 0
+    for (const place of PLACES) {
+      const byte = random()
+      const upper = place === VERSION ? 4 : place === VARIANT ? 8 + ((byte >> 4) & 3) : byte >> 4
+      text[place] = HEX[upper] ?? 0
+      text[place + 1] = HEX[byte & 15] ?? 0
+    }
     return text.toString("latin1")
   }
 }

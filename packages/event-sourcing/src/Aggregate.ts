@@ -232,10 +232,9 @@ export const make = Effect.fnUntraced(function* <State, Event extends Tagged>(
   ): { dropped: boolean } => {
     const tell = told as ConstructorParameters<typeof Command<State, Event>>[2]
     const command = new Command<State, Event>(decide, metadata, tell, conditions)
-    const refuse = (failure: Failure) => told(Exit.fail(failure))
     const stream = streams.use(id)
-    if (closed) refuse(new StoreUnavailable({ reason: "closed" }))
-    else if (stream.waiting.length >= queueLimit) refuse(new Busy({ stream: stream.name }))
+    if (closed) told(Exit.fail(new StoreUnavailable({ reason: "closed" })))
+    else if (stream.waiting.length >= queueLimit) told(Exit.fail(new Busy({ stream: stream.name })))
     else writer.add(stream, command)
     return command
   }

@@ -17,7 +17,7 @@ export class WrittenEvents {
   readonly #appends: Array<Append> = []
   #count = 0
   #events: ReadonlyArray<EventStore.RecordedEvent> | undefined
-  #kinds: Kinds | undefined
+  readonly #kinds = new Kinds()
 
   constructor(after: Place) {
     this.after = after
@@ -27,6 +27,7 @@ export class WrittenEvents {
   add(stream: StreamName.StreamName, revision: EventStore.Revision, events: ReadonlyArray<EventStore.EventData>): void {
     this.#appends.push({ stream, revision, events })
     this.#count += events.length
+    this.#kinds.note(stream, events)
   }
 
   /** How many events there are. */
@@ -47,7 +48,6 @@ export class WrittenEvents {
 
   /** False only if no event matches the selection. */
   mayMatch({ categories, types }: EventStore.Selection): boolean {
-    this.#kinds ??= kindsOf(this.#appends)
     return meets(this.#kinds.types, types) && meets(this.#kinds.categories, categories)
   }
 }
@@ -74,26 +74,29 @@ const recorded = (after: Place, appends: ReadonlyArray<Append>): ReadonlyArray<E
   return all
 }
 
-/** The types and the categories that occur: few, however many the events. */
-interface Kinds {
-  readonly types: ReadonlySet<string>
-  readonly categories: ReadonlySet<string>
-}
+/**
+ * The types and the categories that occur: few, however many the events. They are noted while the events are added, because a thousand
+ * appends later the events are not in the processor's cache any more.
+ */
+class Kinds {
+  readonly types = new Set<string>()
+  readonly categories = new Set<string>()
+  /** Those of the last event. Most events are of the kind of the one before. */
+  #type: string | undefined
+  #isOfCategory = (_: StreamName.StreamName) => false
 
-const kindsOf = (appends: ReadonlyArray<Append>): Kinds => {
-  const types = new Set<string>()
-  const categories = new Set<string>()
-  // Most appends are of the category of the one before
-  let isKnown = (_: StreamName.StreamName) => false
-  for (const { events, stream } of appends) {
-    if (!isKnown(stream)) {
+  note(stream: StreamName.StreamName, events: ReadonlyArray<EventStore.EventData>): void {
+    if (!this.#isOfCategory(stream)) {
       const category = StreamName.category(stream)
-      categories.add(category)
-      isKnown = StreamName.isOf(category)
+      this.categories.add(category)
+      this.#isOfCategory = StreamName.isOf(category)
     }
-    for (const { type } of events) types.add(type)
+    for (const { type } of events) {
+      if (type === this.#type) continue
+      this.types.add(type)
+      this.#type = type
+    }
   }
-  return { types, categories }
 }
 
 const meets = (there: ReadonlySet<string>, wanted: ReadonlyArray<string> | undefined): boolean =>
