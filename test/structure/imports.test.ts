@@ -148,7 +148,7 @@ describe("the floors of core", () => {
     "operations"
   ]
   /** Files at the root that every floor may import, and those that may import every floor. */
-  const GROUND = ["Credits.ts", "Ids.ts", "Memoised.ts", "Money.ts", "RandomIds.ts", "Running.ts", "Timestamp.ts"]
+  const GROUND = ["Credits.ts", "Ids.ts", "Memoised.ts", "Money.ts", "Running.ts", "Timestamp.ts"]
   const ROOF = ["Millrace.ts", "Operation.ts", "index.ts"]
 
   const source = join(root, "packages/core/src")

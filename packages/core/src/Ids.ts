@@ -1,8 +1,8 @@
 /** Ids of resources: a prefix that names the kind of resource, then a ULID. A test or a simulation can replace the generator. */
 
-import { hash } from "node:crypto"
+import { hash, randomFillSync, randomUUID } from "node:crypto"
 import { Clock, Context, Effect, Schema } from "effect"
-import { ulids, uuids } from "./RandomIds.ts"
+import { monotonicFactory } from "ulid"
 
 const ULID = "[0-9A-HJKMNP-TV-Z]{26}"
 
@@ -21,8 +21,24 @@ export interface Ids {
 }
 
 export const Ids = Context.Reference<Ids>("@millrace/core/Ids", {
-  defaultValue: () => ({ ulid: ulids(), uuid: uuids() })
+  defaultValue: () => {
+    const next = monotonicFactory(bufferedRandom())
+    return { ulid: (now) => next(now), uuid: () => randomUUID() }
+  }
 })
+
+/** Random numbers in [0, 1), read from the system's generator 4,096 at a time: single reads would cost more than the rest of an id. */
+const bufferedRandom = (): (() => number) => {
+  const bytes = new Uint8Array(4_096)
+  let used = bytes.length
+  return () => {
+    if (used === bytes.length) {
+      randomFillSync(bytes)
+      used = 0
+    }
+    return (bytes[used++] ?? 0) / 256
+  }
+}
 
 /** A new id, by the clock and the generator of a context. */
 const idIn = <Id extends string>(prefix: string, context: Context.Context<never>): Id => {
