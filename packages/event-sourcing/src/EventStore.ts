@@ -2,46 +2,13 @@
  * The event store: streams of events that are appended at an exact revision, read in order, and followed live.
  * All code that uses this interface behaves the same in memory, on SQLite, on PostgreSQL and on KurrentDB.
  */
-import { type Array, type Brand, Context, Effect, type Exit, type Stream } from "effect"
-import type { DecidedEvent } from "./DecidedEvent.ts"
+import { type Array, Context, Effect, type Exit, type Stream } from "effect"
+import type { EventData, ExpectedRevision, Position, RecordedEvent, Revision } from "./StoredEvent.ts"
 import { type AppendInDoubt, AppendTooLarge, ConditionFailed, type StoreUnavailable, type WrongRevision } from "./StoreErrors.ts"
 import type { StreamName } from "./StreamName.ts"
 
+export { type EventData, type ExpectedRevision, type Position, position, type RecordedEvent, type Revision, start } from "./StoredEvent.ts"
 export { AppendInDoubt, AppendTooLarge, ConditionFailed, StoreUnavailable, WrongRevision } from "./StoreErrors.ts"
-
-/** The place of an event in its stream, counted from 0. */
-export type Revision = number
-
-/** The last revision of a stream that a writer expects, or `noStream`. */
-export type ExpectedRevision = Revision | "noStream"
-
-/**
- * The place of an event in the whole log. The format depends on the store; positions sort as text in log order. {@link start} is before
- * the first event.
- */
-export type Position = string & Brand.Brand<"Position">
-
-export const start = "" as Position
-
-/** A position from a flag, a file or a checkpoint. */
-export const position = (text: string): Position => text as Position
-
-/** An event to append. `data` and `metadata` are JSON text, so the store keeps exactly the bytes that were hashed. */
-export interface EventData {
-  /** A UUID. It makes the append idempotent, but not the command: for that, the state must remember the decided commands. */
-  readonly id: string
-  readonly type: string
-  readonly data: string
-  readonly metadata: string
-  /** What `data` encodes, if this process has just decided it. Stores may drop it. */
-  readonly decided?: DecidedEvent
-}
-
-export interface RecordedEvent extends EventData {
-  readonly stream: StreamName
-  readonly revision: Revision
-  readonly position: Position
-}
 
 /** The last event of an append. */
 export interface Appended {

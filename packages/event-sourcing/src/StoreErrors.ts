@@ -1,6 +1,6 @@
 /** How calls of an event store fail. */
 import { Schema } from "effect"
-import type { RecordedEvent } from "./EventStore.ts"
+import type { RecordedEvent } from "./StoredEvent.ts"
 
 /** Unchecked: an event that a store tells is checked where it is folded, as one that is read. */
 const Recorded: Schema.Codec<RecordedEvent, unknown> = Schema.Any
@@ -41,7 +41,7 @@ export class AppendInDoubt extends Schema.TaggedError<AppendInDoubt>()("AppendIn
   }
 }
 
-/** The append has more than {@link MAX_APPEND_BYTES}. Nothing was written; do not retry. */
+/** The append has more than `MAX_APPEND_BYTES`. Nothing was written; do not retry. */
 export class AppendTooLarge extends Schema.TaggedError<AppendTooLarge>()("AppendTooLarge", {
   stream: Schema.String,
   bytes: Schema.Int
