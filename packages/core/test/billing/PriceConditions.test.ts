@@ -14,8 +14,8 @@ interface Scenario {
   readonly seed: number
   /** Prices in credits, in the order in which the other host publishes them, and the milliseconds before each. */
   readonly prices: ReadonlyArray<{ readonly price: number; readonly after: number }>
-  /** The most that each call may cost in credits, if it says so, and the milliseconds before it. */
-  readonly calls: ReadonlyArray<{ readonly maxCost: number | undefined; readonly after: number }>
+  /** The most that each call may cost in credits, if it says so, whether it has an idempotency key, and the milliseconds before it. */
+  readonly calls: ReadonlyArray<{ readonly maxCost: number | undefined; readonly isKeyed: boolean; readonly after: number }>
   readonly faults: number
   readonly byCallback: boolean
 }
@@ -25,7 +25,7 @@ const after = fc.integer({ min: 0, max: 60 })
 const scenarios: fc.Arbitrary<Scenario> = fc.record({
   seed: fc.nat(),
   prices: fc.array(fc.record({ price: fc.integer({ min: 0, max: 9 }), after }), { maxLength: 4 }),
-  calls: fc.array(fc.record({ maxCost: fc.option(fc.integer({ min: 1, max: 9 }), { nil: undefined }), after }), {
+  calls: fc.array(fc.record({ maxCost: fc.option(fc.integer({ min: 1, max: 9 }), { nil: undefined }), isKeyed: fc.boolean(), after }), {
     minLength: 1,
     maxLength: 8
   }),
@@ -62,8 +62,10 @@ const ran = Effect.fnUntraced(function* ({ seed, prices, calls, faults, byCallba
   const publishing = Effect.forEach(prices, ({ price, after }) =>
     Effect.andThen(Effect.sleep(after), there.prices.publish({ "bench.work": credits(price * UNIT) }))
   )
-  const call = ({ maxCost, after }: Scenario["calls"][number]) =>
-    Effect.exit(Effect.delay(here.call(accountId, maxCost === undefined ? {} : { maxCost: maxCost * UNIT }), after))
+  const call = ({ maxCost, isKeyed, after }: Scenario["calls"][number], i: number) => {
+    const options = { ...(isKeyed ? { key: `key_${i}` } : {}), ...(maxCost === undefined ? {} : { maxCost: maxCost * UNIT }) }
+    return Effect.exit(Effect.delay(here.call(accountId, options), after))
+  }
   const [exits] = yield* patiently(Effect.all([Effect.forEach(calls, call, all), publishing], all), 5)
   yield* here.heal
   const refusals = slow.trace.filter(({ outcome }) => outcome.endsWith("ConditionFailed")).length

@@ -6,7 +6,7 @@ import * as Audit from "../../../audit/src/Audit.ts"
 import * as FaultyEventStore from "../../../testing/src/FaultyEventStore.ts"
 import * as Credits from "../../src/Credits.ts"
 import { elapse, minutes, patiently, quiet, range, seconds, testing, told, UNIT, until } from "../billing/Bench.ts"
-import { type Bench, host, idOf, jobEvents, LEASE, makeBench, mortalHost, type Shared, shared } from "./JobBench.ts"
+import { type Bench, host, idOf, jobEvents, LEASE, makeBench, mortalHost, type Shared, setting, shared } from "./JobBench.ts"
 
 /** Work in two steps that does one of two units. */
 const inSteps = (bench: Bench) => {
@@ -162,6 +162,26 @@ testing(
     expect(bench.runs).toEqual([])
     expect((yield* jobEvents(to)).map(({ event }) => event._tag)).toEqual(["JobRefused"])
     expect(yield* to.states.list("jobs")).toEqual([])
+    yield* sound(to)
+  })
+)
+
+testing(
+  "a job is held at the price that another host has just published, or becomes free by it",
+  Effect.gen(function* () {
+    const { accountId, bench, here, to } = yield* setting()
+    const there = yield* host(to, bench)
+    for (const [price, key] of [
+      [3 * UNIT, undefined],
+      [0, undefined],
+      [2 * UNIT, "key"]
+    ] as const) {
+      const { available } = yield* here.balance(accountId)
+      yield* there.prices.publish({ "bench.work": Credits.of(price) })
+      yield* patiently(here.create(accountId, key === undefined ? {} : { key }))
+      yield* elapse(LEASE)
+      expect(yield* here.balance(accountId)).toEqual({ available: available - price, held: 0 })
+    }
     yield* sound(to)
   })
 )

@@ -29,10 +29,11 @@ export const call = <E extends OperationError, R>(
   needs: Needs,
   asked: Call<E, R>,
   operation: AnyJob<E, R>
-): Effect.Effect<Reply, E | ChargeError, R> =>
+): Effect.Effect<Reply | Hold.Outdated, E | ChargeError, R> =>
   Effect.uninterruptibleMask((restore) =>
     Effect.gen(function* () {
       const admitted = asked.cost === 0 ? yield* Free.admit(needs, asked) : yield* Hold.make(needs, asked)
+      if (admitted._tag === "Outdated") return admitted
       if (admitted._tag === "Replayed") return admitted.reply
       const job = jobOf(admitted)
       const prepare = Acceptance.prepare(needs.jobs, operation, asked.input, job)

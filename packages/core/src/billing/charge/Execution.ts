@@ -10,12 +10,12 @@ import type { AccountEvent } from "../../ledger/AccountEvent.ts"
 import * as Decisions from "../../ledger/Decisions.ts"
 import type { Committed } from "../../ledger/Ledger.ts"
 import { fork, type Running, type Told } from "../../Running.ts"
-import type { Any, AnyCall, AnyFile } from "../../work/Operation.ts"
+import type { Any, AnyCall, AnyFile, AnyJob } from "../../work/Operation.ts"
 import type { OperationError } from "../../work/OperationError.ts"
 import { upstreamOf } from "../../work/Perform.ts"
 import * as Accept from "./Accept.ts"
 import * as Amends from "./Amends.ts"
-import { type Call, type Caller, type ChargeError, type Held, type Key, type Reply, reserveOf } from "./Call.ts"
+import type { Call, Caller, ChargeError, Held, Key, Reply } from "./Call.ts"
 import * as Free from "./Free.ts"
 import * as Hold from "./Hold.ts"
 import * as Quote from "./Quote.ts"
@@ -105,10 +105,16 @@ class Execution<E extends OperationError, R> extends AsyncResource implements Ru
   }
 
   #quoted(call: Call<E, R>): void {
-    const { operation, services } = this.#order
-    if (operation._tag === "Job") this.#endWith(Accept.call(services, call, operation))
+    const { operation } = this.#order
+    if (operation._tag === "Job") this.#accept(call, operation)
     else if (call.cost === 0) this.#free(call, operation)
     else this.#hold(call, operation)
+  }
+
+  #accept(call: Call<E, R>, operation: AnyJob<E, R>): void {
+    this.#await(Accept.call(this.#order.services, call, operation), (ended) =>
+      "_tag" in ended ? this.#quote(call.key, true) : this.#end(Exit.succeed(ended))
+    )
   }
 
   #free(call: Call<E, R>, operation: Runnable<E, R>): void {
@@ -121,24 +127,17 @@ class Execution<E extends OperationError, R> extends AsyncResource implements Ru
 
   /** From here to the end of the hold, only the work can be interrupted. */
   #hold(call: Call<E, R>, operation: Runnable<E, R>): void {
-    const { services } = this.#order
-    this.#reserve(call, (exit) => {
+    const { context, services } = this.#order
+    const reserved = (exit: Exit.Exit<Committed, Hold.Refused>): void => {
       if (Exit.isSuccess(exit)) return this.#held({ _tag: "Held", call, hold: exit.value }, operation)
-      if (Hold.isOutdated(exit.cause)) return this.#quote(call.key, true)
       this.#complete(Hold.notHeld(services, call, exit.cause), (exit) => {
         if (Exit.isFailure(exit)) this.#fail(exit.cause)
+        else if (exit.value._tag === "Outdated") this.#quote(call.key, true)
         else if (exit.value._tag === "Replayed") this.#end(Exit.succeed(exit.value.reply))
         else this.#held(exit.value, operation)
       })
-    })
-  }
-
-  #reserve(call: Call<E, R>, next: Told<Committed, Hold.Refused>): void {
-    const { context, services } = this.#order
-    const { accountId, condition, requestId } = call
-    const reserve = Decisions.reserve(reserveOf(call, services.ledger))
-    if (condition === undefined) return this.#command(call, reserve, next)
-    services.ledger.submitIf([condition], accountId, reserve, { $correlationId: requestId }, context, this.#resume(next))
+    }
+    Hold.start(services, call, context, this.#resume(reserved))
   }
 
   #held(held: Held<E, R>, operation: Runnable<E, R>): void {

@@ -54,17 +54,17 @@ export const quote = <E extends OperationError, R>(
 
 /**
  * The price in force. Where the store must be waited for, a cost that will be held is by the prices in memory, whose condition the hold checks.
- * `assumable`: the highest such cost, because a higher one would be refused, and a refusal must be certain. A job asks the store anyway.
+ * `assumable`: the highest such cost, because a higher one would be refused, and a refusal must be certain.
  */
 const priceOf = (
   { prices }: Pick<Services, "prices">,
-  { _tag, key }: Any,
+  { key }: Any,
   quantity: number,
   assumable: number
 ): Effect.Effect<Price & Partial<ConditionalPrice>, NotPriced | Aggregate.Failure> => {
   const now = prices.quoteNow(key)
   if (now !== undefined) return now
-  const assumed = _tag === "Job" ? undefined : prices.assume(key)
+  const assumed = prices.assume(key)
   const cost = quantity * (assumed?.unitPrice ?? 0)
   return assumed !== undefined && cost > 0 && cost <= assumable ? Effect.succeed(assumed) : prices.quote(key)
 }
