@@ -14,10 +14,14 @@ import { admit, count, doorsOf, type KnownSession, knownSessions, OPEN, send } f
 /** The longest time from an expiry until it is in the log, where nothing hinders the hosts: milliseconds. */
 const WRITTEN_WITHIN = 150_000
 
+/** The longest time until a node is announced again after time was skipped, as the checks before this one may do: milliseconds. */
+const ANNOUNCED_WITHIN = 15_000
+
 export const settle = (simulation: Simulation, random: SeededRandom): Effect.Effect<void> =>
   Effect.gen(function* () {
     if (simulation.proxies === 0) return
     const { accounts, hosts, records } = simulation
+    yield* Effect.sleep(ANNOUNCED_WITHIN)
     for (const host of hosts) yield* checkNodes(simulation, host)
     for (const session of knownSessions(records).slice(-5)) yield* tryEverywhere(simulation, [session])
     for (const accountId of accounts) yield* live(simulation, accountId, random.fork(accountId))
