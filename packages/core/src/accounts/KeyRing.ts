@@ -249,22 +249,30 @@ const authenticator = (keys: Reads<ApiKey.ApiKey>, ledger: Pick<Ledger["Service"
     return trial === undefined ? caller : { ...caller, trialRemaining: trial.remaining }
   }
 
+  /** The caller at once, where the store confirms at once that the key and the account in memory are the newest. */
+  const admittedNow = ({ keyId, secret }: ApiKey.Parts): Authenticated | undefined => {
+    const key = keys.readNow(keyId)
+    if (key === undefined || !ApiKey.admits(key.state, secret, key.at)) return undefined
+    const account = ledger.readNow(key.state.accountId)
+    return account && callerOf(keyId, key.state, account)
+  }
+
   const authenticate = (text: string | undefined): ReturnType<Authenticate> => {
     const parts = text === undefined ? undefined : ApiKey.parse(text)
     if (parts === undefined) return UNAUTHORIZED
-    return Effect.flatMap(read(parts), ([key, account]) => {
-      const caller = callerOf(parts.keyId, key, account)
-      return caller === undefined ? UNAUTHORIZED : Effect.succeed(caller)
+    return Effect.suspend((): ReturnType<Authenticate> => {
+      const now = admittedNow(parts)
+      if (now !== undefined) return Effect.succeed(now)
+      return Effect.flatMap(read(parts), ([key, account]) => {
+        const caller = callerOf(parts.keyId, key, account)
+        return caller === undefined ? UNAUTHORIZED : Effect.succeed(caller)
+      })
     })
   }
 
   const authenticateNow = (text: string): Authenticated | undefined => {
     const parts = ApiKey.parse(text)
-    if (parts === undefined) return undefined
-    const key = keys.readNow(parts.keyId)
-    if (key === undefined || !ApiKey.admits(key.state, parts.secret, key.at)) return undefined
-    const account = ledger.readNow(key.state.accountId)
-    return account && callerOf(parts.keyId, key.state, account)
+    return parts && admittedNow(parts)
   }
 
   return Object.assign(authenticate, { now: authenticateNow })
