@@ -239,7 +239,7 @@ export const make = Effect.fnUntraced(function* <State, Event extends Tagged>(
     return command
   }
 
-  const submit: Aggregate<State, Event>["submit"] = (...of) => submitIf(undefined, ...of)
+  const submit: Aggregate<State, Event>["submit"] = (id, decide, metadata, told) => submitIf(undefined, id, decide, metadata, told)
 
   const execute: Aggregate<State, Event>["execute"] = (id, decide, metadata) =>
     Effect.callback((resume) => {

@@ -68,8 +68,9 @@ export const make = <Answer, E>(
             },
             { isConditional }
           )
-    const afterFirst = () => wrapAppend(checked, (...of) => (guard.isAsked ? checked(...of) : Effect.andThen(first, checked(...of))))
-    const append = onlyForAppends ? afterFirst() : checked
+    const append = onlyForAppends
+      ? wrapAppend(checked, (...of) => (guard.isAsked ? checked(...of) : Effect.andThen(first, checked(...of))))
+      : checked
     return { ...store, append, clock: { status: Effect.sync(() => guard.status()) } }
   })
 

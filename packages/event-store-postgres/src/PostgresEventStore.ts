@@ -109,8 +109,7 @@ const appendedOf = (
   const outcome = exit.value
   if (outcome instanceof EventStore.ConditionFailed) return Exit.fail(outcome)
   if ("actual" in outcome) return Exit.fail(new EventStore.WrongRevision({ stream, ...outcome }))
-  const { isNew: _, ...appended } = outcome
-  return Exit.succeed(appended)
+  return Exit.succeed({ revision: outcome.revision, position: outcome.position })
 }
 
 const appendFailure = (stream: StreamName.StreamName, fault: Fault) =>
