@@ -14,7 +14,7 @@ import { admit, count, doorsOf, type KnownSession, knownSessions, OPEN, send } f
 /** The longest time from an expiry until it is in the log, where nothing hinders the hosts: milliseconds. */
 const WRITTEN_WITHIN = 150_000
 
-/** The longest time until a node is announced again after time was skipped, as the checks before this one may do: milliseconds. */
+/** An earlier check may have skipped time, so that all entries of nodes have ended. Each node renews its entry within this time: milliseconds. */
 const ANNOUNCED_WITHIN = 15_000
 
 export const settle = (simulation: Simulation, random: SeededRandom): Effect.Effect<void> =>
