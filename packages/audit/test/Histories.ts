@@ -136,7 +136,7 @@ const command = Effect.fnUntraced(function* (random: Dice, id: string, step: num
     const list = [...all]
     return list[random.below(list.length)]
   }
-  const open = () => some(HashMap.keys(account.purse.holds)) ?? "res_none"
+  const open = () => some(Array.from(account.purse.holds, ([id]) => id)) ?? "res_none"
   const settled = () =>
     some(
       [...NewestEntries.entriesOf(account.memory.outcomes.older), ...NewestEntries.entriesOf(account.memory.outcomes.newer)]

@@ -1,7 +1,7 @@
 /** Lists what an operator reconciles after a restore: the kinds of facts that may be missing or outdated, their number, and advice. */
 import { Account, ApiKey, CallsInDoubt, toIso } from "@millrace/core"
 import { EventStore, HashChain, StreamName } from "@millrace/event-sourcing"
-import { Effect, HashMap, Stream } from "effect"
+import { Effect, Stream } from "effect"
 import type { Manifest } from "./BackupFolder.ts"
 
 /** `count` is null where it cannot be known. */
@@ -40,7 +40,7 @@ const openIn = (now: number) =>
     const works = (key: ApiKey.ApiKey) =>
       key.status === "issued" && (key.expiresAt === null || key.expiresAt > now) && !isClosed(key.accountId)
     return {
-      holds: [...accounts.values()].reduce((count, { purse }) => count + HashMap.size(purse.holds), 0),
+      holds: [...accounts.values()].reduce((count, { purse }) => count + [...purse.holds].length, 0),
       keys: [...keys.values()].filter(works).length
     }
   })

@@ -5,7 +5,7 @@
 import { Aggregate, EventStore, HashChain, type Projection, type StateStore, StreamName } from "@millrace/event-sourcing"
 import { Context, Effect, HashMap, Layer, Option, Stream } from "effect"
 import * as Credits from "../Credits.ts"
-import { Account } from "../ledger/Account.ts"
+import { Account, isOpen } from "../ledger/Account.ts"
 import type { AccountEvent, EventOf, RefundReason } from "../ledger/AccountEvent.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { LotParts } from "../ledger/Lots.ts"
@@ -116,7 +116,7 @@ const make = Effect.gen(function* () {
   /** The end of a call that was not among the newer events read: none if it runs, else the first one after its start. */
   const endOf = Effect.fnUntraced(function* (accountId: string, { event: { reservationId }, revision }: Timed<Start>) {
     const { state } = yield* ledger.read(accountId)
-    if (HashMap.has(state.purse.holds, reservationId) || HashMap.has(state.trial.open, reservationId)) return undefined
+    if (isOpen(state, reservationId)) return undefined
     const end = yield* entriesOf(accountId, { from: revision + 1 }).pipe(
       Stream.filter(isEnd),
       Stream.filter(({ event }) => event.reservationId === reservationId),

@@ -13,6 +13,7 @@ import * as LowBalance from "./LowBalance.ts"
 import * as Memory from "./Memory.ts"
 import * as Purse from "./Purse.ts"
 import * as RecurringGrants from "./RecurringGrants.ts"
+import * as SmallMap from "./SmallMap.ts"
 import * as Trial from "./Trial.ts"
 
 export { get } from "./Get.ts"
@@ -55,7 +56,7 @@ export const initial: Account = {
 // questions
 
 /** The open hold of a reservation, or undefined. */
-export const hold = ({ purse }: Account, reservationId: string): Purse.Hold | undefined => get(purse.holds, reservationId)
+export const hold = ({ purse }: Account, reservationId: string): Purse.Hold | undefined => SmallMap.get(purse.holds, reservationId)
 
 /** How a reservation ended; undefined when it is open, unknown or forgotten. */
 export const outcome = ({ memory }: Account, reservationId: string): Memory.Outcome | undefined => Memory.outcome(memory, reservationId)
@@ -159,7 +160,7 @@ const nextDue = (account: Account, at: Timestamp): Timestamp => {
 
 function* deadlines({ purse, recurring, trial }: Account): Iterable<Timestamp> {
   for (const { dueAt } of recurring) yield dueAt
-  for (const hold of HashMap.values(purse.holds)) if (Purse.expiresByItself(hold)) yield hold.expiresAt
+  for (const [, hold] of purse.holds) if (Purse.expiresByItself(hold)) yield hold.expiresAt
   for (const { expiresAt } of HashMap.values(trial.open)) yield expiresAt
 }
 

@@ -10,6 +10,7 @@ import { LowBalance } from "./LowBalance.ts"
 import * as Memory from "./Memory.ts"
 import { Hold, type PaidLot, type Purse } from "./Purse.ts"
 import { RecurringGrant } from "./RecurringGrants.ts"
+import * as SmallMap from "./SmallMap.ts"
 import { Trial } from "./Trial.ts"
 
 export const VERSION = 6
@@ -91,14 +92,14 @@ const restorePaidLots = (saved: ReadonlyArray<SavedPaidLot>): Purse["paidLots"] 
 /** Saves an account. The stored memory is smaller than that of the account: see `Memory.save`. */
 export const save = (account: Account): SavedAccount => ({
   ...account,
-  purse: { ...account.purse, paidLots: savePaidLots(account.purse) },
+  purse: { ...account.purse, holds: HashMap.fromIterable(account.purse.holds), paidLots: savePaidLots(account.purse) },
   memory: Memory.save(account.memory)
 })
 
 /** Restores an account. */
 export const restore = (saved: SavedAccount): Account => ({
   ...saved,
-  purse: { ...saved.purse, paidLots: restorePaidLots(saved.purse.paidLots) },
+  purse: { ...saved.purse, holds: SmallMap.of(saved.purse.holds), paidLots: restorePaidLots(saved.purse.paidLots) },
   memory: Memory.restore(saved.memory)
 })
 

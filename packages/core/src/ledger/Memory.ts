@@ -17,8 +17,8 @@ import { Credits } from "../Credits.ts"
 import type { Timestamp } from "../Timestamp.ts"
 import { type AccountEvent, type EventOf, RefundReason } from "./AccountEvent.ts"
 import * as Generations from "./Generations.ts"
-import { get, remove } from "./Get.ts"
 import * as NewestEntries from "./NewestEntries.ts"
+import * as SmallMap from "./SmallMap.ts"
 
 /** How a reservation ended. */
 const Outcome = Schema.Union([
@@ -41,7 +41,7 @@ export interface Memory {
   /** How the newest reservations ended: by reservation. */
   readonly outcomes: NewestEntries.NewestEntries<Outcome>
   /** Open holds by idempotency key. */
-  readonly openKeys: HashMap.HashMap<string, string>
+  readonly openKeys: SmallMap.SmallMap<string>
   /** The newest successes by idempotency key. */
   readonly successes: Generations.Generations<KeyedSuccess>
   /** How many successes under an idempotency key the account has recorded. */
@@ -66,7 +66,7 @@ export const SAVED_SUCCESSES = 64
 
 export const initial: Memory = {
   outcomes: NewestEntries.empty,
-  openKeys: HashMap.empty(),
+  openKeys: SmallMap.empty,
   successes: Generations.empty(),
   recorded: 0,
   forgotten: 0,
@@ -99,7 +99,7 @@ export type KeyState =
  * without a reply means that the key is free.
  */
 export const keyState = (memory: Memory, { hash, since }: Omit<Key, "fingerprint">, now: Timestamp): KeyState | undefined => {
-  const running = get(memory.openKeys, hash)
+  const running = SmallMap.get(memory.openKeys, hash)
   if (running !== undefined) return { _tag: "running", reservationId: running }
   const success = Generations.get(memory.successes, hash)
   if (success !== undefined && now - success.at < KEY_MEMORY) return { _tag: "succeeded", ...success }
@@ -117,7 +117,7 @@ export const evolve = (memory: Memory, event: AccountEvent, hold: KeyedHold | un
     case "CreditReserved":
     case "TrialReserved": {
       const { keyHash, reservationId } = event
-      return keyHash === undefined ? memory : { ...memory, openKeys: HashMap.set(memory.openKeys, keyHash, reservationId) }
+      return keyHash === undefined ? memory : { ...memory, openKeys: SmallMap.set(memory.openKeys, keyHash, reservationId) }
     }
     case "OperationSucceeded":
       return recordSuccess(ended(memory, event.reservationId, hold, { _tag: "succeeded", charged: event.charged }), event, hold, at)
@@ -138,7 +138,7 @@ const ended = (memory: Memory, reservationId: string, hold: KeyedHold | undefine
 })
 
 const withoutKey = (memory: Memory, hold: KeyedHold | undefined): Memory =>
-  hold?.keyHash === undefined ? memory : { ...memory, openKeys: remove(memory.openKeys, hold.keyHash) }
+  hold?.keyHash === undefined ? memory : { ...memory, openKeys: SmallMap.remove(memory.openKeys, hold.keyHash) }
 
 type Success = EventOf<"OperationSucceeded" | "TrialUsed">
 
@@ -189,13 +189,14 @@ export const save = ({ outcomes, openKeys, recorded, successes }: Memory): Saved
   }
   const saved = newest.filter(([, { at }]) => last - at < KEY_MEMORY).sort(([, a], [, b]) => a.number - b.number)
   const forgotten = (saved[0]?.[1].number ?? recorded + 1) - 1
-  return { outcomes: NewestEntries.save(outcomes), openKeys, recorded, forgotten, successes: saved }
+  return { outcomes: NewestEntries.save(outcomes), openKeys: HashMap.fromIterable(openKeys), recorded, forgotten, successes: saved }
 }
 
 /** The memory that a snapshot holds. */
-export const restore = ({ outcomes, successes, ...saved }: Saved): Memory => ({
+export const restore = ({ openKeys, outcomes, successes, ...saved }: Saved): Memory => ({
   ...saved,
   outcomes: NewestEntries.restore(outcomes),
+  openKeys: SmallMap.of(openKeys),
   successes: { newer: HashMap.fromIterable(successes), older: HashMap.empty() },
   generation: { since: successes[0]?.[1].at ?? 0, recorded: saved.forgotten }
 })

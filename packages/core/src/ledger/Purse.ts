@@ -8,8 +8,9 @@ import { HashMap, Schema } from "effect"
 import * as Credits from "../Credits.ts"
 import type { Timestamp } from "../Timestamp.ts"
 import { AccountEvent, type EventOf } from "./AccountEvent.ts"
-import { get, remove } from "./Get.ts"
+import { get } from "./Get.ts"
 import * as Lots from "./Lots.ts"
+import * as SmallMap from "./SmallMap.ts"
 
 const { reservationId: _, _tag: __, ...call } = AccountEvent.cases.CreditReserved.fields
 
@@ -30,7 +31,7 @@ export interface Purse {
   /** In the order in which they are used. */
   readonly lots: ReadonlyArray<Lots.Lot>
   /** Open holds by reservation. */
-  readonly holds: HashMap.HashMap<string, Hold>
+  readonly holds: SmallMap.SmallMap<Hold>
   readonly paidLots: HashMap.HashMap<string, PaidLot>
   /** Clawbacks that are not repaid, by lot, oldest first. */
   readonly debts: Lots.LotParts
@@ -40,7 +41,7 @@ export interface Purse {
 
 export const initial: Purse = {
   lots: [],
-  holds: HashMap.empty(),
+  holds: SmallMap.empty,
   paidLots: HashMap.empty(),
   debts: [],
   refunds: HashMap.empty()
@@ -106,7 +107,7 @@ const granted = (purse: Purse, event: EventOf<"CreditsGranted">, at: Timestamp):
 const reserved = (purse: Purse, event: EventOf<"CreditReserved">, at: Timestamp): Purse => {
   let lots = purse.lots
   for (const { lotId, amount } of event.lots) lots = Lots.adjust(lots, lotId, { left: -amount, held: amount })
-  return { ...purse, lots, holds: HashMap.set(purse.holds, event.reservationId, holdOf(event, at)) }
+  return { ...purse, lots, holds: SmallMap.set(purse.holds, event.reservationId, holdOf(event, at)) }
 }
 
 /** The hold has all fields of its event but two. They are copied one by one: a rest pattern takes a fifth of the fold of a charge. */
@@ -143,7 +144,7 @@ const endHold = (
     const back = amount - Lots.amountOf(charged, lotId) - taken
     lots = Lots.adjust(lots, lotId, { held: -amount, left: back, claimed: -taken - Lots.amountOf(owed, lotId) })
   }
-  return { ...purse, lots, holds: remove(purse.holds, reservationId), debts: owe(purse.debts, owed) }
+  return { ...purse, lots, holds: SmallMap.remove(purse.holds, reservationId), debts: owe(purse.debts, owed) }
 }
 
 /** Returns a charge to its lots. */

@@ -2,8 +2,8 @@ import fc from "fast-check"
 import { expect, test } from "vitest"
 import { amount, timestamp } from "../../../testing/src/Arbitraries.ts"
 import { AccountEvent } from "../../src/ledger/AccountEvent.ts"
-import { get } from "../../src/ledger/Get.ts"
 import * as Purse from "../../src/ledger/Purse.ts"
+import * as SmallMap from "../../src/ledger/SmallMap.ts"
 
 const fields = {
   reservationId: fc.string(),
@@ -33,7 +33,7 @@ test("a hold has every field of its event but the tag and the reservation, and t
   fc.assert(
     fc.property(reserved, timestamp, ({ reservationId, ...call }, at) => {
       const { holds } = Purse.evolve(Purse.initial, { _tag: "CreditReserved", reservationId, ...call }, undefined, at)
-      expect(get(holds, reservationId)).toStrictEqual({ ...call, reservedAt: at })
+      expect(SmallMap.get(holds, reservationId)).toStrictEqual({ ...call, reservedAt: at })
     }),
     { numRuns: 500 }
   )

@@ -1,8 +1,8 @@
 import { Credits } from "@millrace/core"
 import { describe, expect, test } from "vitest"
 import type { AccountEvent } from "../../src/ledger/AccountEvent.ts"
-import { get } from "../../src/ledger/Get.ts"
 import * as Purse from "../../src/ledger/Purse.ts"
+import * as SmallMap from "../../src/ledger/SmallMap.ts"
 
 const amount = Credits.of(500)
 const parts = [{ lotId: "lot_1", amount }]
@@ -39,7 +39,7 @@ const released = (reservationId: string): AccountEvent => ({
 })
 
 const holdOf = ({ holds }: Purse.Purse, event: AccountEvent): Purse.Hold | undefined =>
-  "reservationId" in event ? get(holds, event.reservationId) : undefined
+  "reservationId" in event ? SmallMap.get(holds, event.reservationId) : undefined
 
 const purseAfter = (...events: ReadonlyArray<AccountEvent>): Purse.Purse =>
   events.reduce((purse, event) => Purse.evolve(purse, event, holdOf(purse, event), 0), Purse.initial)

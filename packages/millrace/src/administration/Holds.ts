@@ -1,7 +1,7 @@
 /** Open holds of all accounts. */
 import { Account, Credits } from "@millrace/core"
 import type { EventStore } from "@millrace/event-sourcing"
-import { Clock, Effect, HashMap } from "effect"
+import { Clock, Effect } from "effect"
 import type { Failure } from "../Failure.ts"
 import { dateOf } from "./Act.ts"
 import { statesOf } from "./Replay.ts"
@@ -38,6 +38,6 @@ export const list: Effect.Effect<ReadonlyArray<OpenHold>, Failure, EventStore.Ev
   const now = yield* Clock.currentTimeMillis
   const accounts = yield* statesOf(Account.Account)
   return [...accounts].flatMap(([account, { purse }]) =>
-    [...HashMap.entries(purse.holds)].map(([reservation, hold]) => shownOf(account, reservation, hold, now))
+    [...purse.holds].map(([reservation, hold]) => shownOf(account, reservation, hold, now))
   )
 })

@@ -2,7 +2,7 @@
 import { hash } from "node:crypto"
 import { type Account, type Charge, Decisions, Lots } from "@millrace/core"
 import { StreamName } from "@millrace/event-sourcing"
-import { Cause, Exit, HashMap, Option } from "effect"
+import { Cause, Exit, Option } from "effect"
 import type { Evidence, Report, Reservation } from "../Evidence.ts"
 import { isPlanned } from "../Faults.ts"
 import { lastAt } from "../Histories.ts"
@@ -214,7 +214,8 @@ const checkInsufficient = (call: Call, { faults, recorder }: Evidence, report: R
   const end = response.at + faults.skew
   for (let revision = lastAt(events, lengthBefore); revision <= lastAt(events, response.lengthAfter); revision++) {
     const state = recorder.stateAt(intent.accountId, revision)
-    const due = [...state.purse.lots, ...HashMap.values(state.purse.holds)].map(({ expiresAt }) => expiresAt ?? Number.NaN)
+    const holds = [...state.purse.holds].map(([, hold]) => hold)
+    const due = [...state.purse.lots, ...holds].map(({ expiresAt }) => expiresAt ?? Number.NaN)
     const instants = [startedAt, end, ...due.filter((at) => at >= startedAt && at <= end)]
     // The ledger never decides at a time before its last event
     const decidedAt = events[revision]?.at ?? 0
