@@ -148,7 +148,16 @@ export const decideAll = <State, Event extends Tagged>(
   // Most batches take all that wait
   if (taken === waiting.length) waiting.length = 0
   else waiting.splice(0, taken)
-  return { ...decided, commands, events, conditions: conditionsOf(ends) }
+  return {
+    state: decided.state,
+    revision: decided.revision,
+    hash: decided.hash,
+    at,
+    events,
+    chars: decided.chars,
+    commands,
+    conditions: conditionsOf(ends)
+  }
 }
 
 type Ends = Map<StreamName, ExpectedRevision>

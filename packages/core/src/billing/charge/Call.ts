@@ -41,8 +41,8 @@ export interface Call<E extends OperationError = OperationError, R = unknown> ex
   readonly unitPrice: Credits.Credits
   /** quantity × unit price. */
   readonly cost: Credits.Credits
-  /** Under which the price is the one in force, for the hold. Absent if the store confirms at once that it is. */
-  readonly condition?: EventStore.Condition
+  /** Under which the price is the one in force, for the hold. Undefined if the store confirms at once that it is. */
+  readonly condition: EventStore.Condition | undefined
 }
 
 /** A call whose cost is held. */

@@ -44,7 +44,7 @@ export const quote = <E extends OperationError, R>(
           priceVersion,
           unitPrice,
           cost,
-          ...(condition !== undefined && { condition }),
+          condition,
           ...(credential !== undefined && { credential }),
           ...(wait !== undefined && { wait })
         })
