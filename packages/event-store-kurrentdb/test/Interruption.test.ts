@@ -1,54 +1,14 @@
 /** A caller that is interrupted, at whatever moment, takes nothing from later callers: a turn, an answer, the subscription, a fresh client. */
-import { Effect, Fiber, Scheduler, type Scope } from "effect"
+import { Interruption } from "@millrace/testing"
+import { Effect, type Scope } from "effect"
 import { expect, it } from "vitest"
 import { Fault } from "../src/Driver.ts"
 import * as Turns from "../src/Turns.ts"
-import { failsafe, open, openOn } from "./Store.ts"
+import { open, openOn } from "./Store.ts"
 
-/** Lets the first fiber that it runs give way once, before an operation counted from zero, and interrupts it meanwhile. */
-class Interrupting extends Scheduler.MixedScheduler {
-  #left: number
-  #fiber: Fiber.Fiber<unknown, unknown> | undefined
-
-  constructor(operation: number) {
-    super()
-    this.#left = operation
-  }
-
-  /** Whether the fiber had as many operations. */
-  get hasInterrupted(): boolean {
-    return this.#left < 0
-  }
-
-  override shouldYield(fiber: Fiber.Fiber<unknown, unknown>): boolean {
-    this.#fiber ??= fiber
-    if (fiber !== this.#fiber || this.#left-- !== 0) return false
-    queueMicrotask(() => fiber.interruptUnsafe())
-    return true
-  }
-}
-
-interface Case {
-  readonly interrupted: Effect.Effect<unknown, unknown>
-  readonly later: Effect.Effect<unknown, unknown>
-}
-
-/** Makes the case once for each operation of its first caller, and interrupts the caller at this operation. */
-const atEachOperation = (title: string, make: Effect.Effect<Case, unknown, Scope.Scope>) =>
-  it(title, () => {
-    const from = (operation: number): Effect.Effect<number, unknown> =>
-      Effect.gen(function* () {
-        const { interrupted, later } = yield* make
-        const scheduler = new Interrupting(operation)
-        const fiber = yield* Effect.forkDetach(Effect.provideService(interrupted, Scheduler.Scheduler, scheduler))
-        yield* failsafe(Fiber.await(fiber))
-        yield* failsafe(later)
-        return scheduler.hasInterrupted
-      }).pipe(
-        Effect.scoped,
-        Effect.flatMap((hasInterrupted) => (hasInterrupted ? from(operation + 1) : Effect.succeed(operation)))
-      )
-    return Effect.runPromise(Effect.map(from(0), (operations) => expect(operations).toBeGreaterThan(5)))
+const atEachOperation = (title: string, made: Effect.Effect<Interruption.Interrupted, unknown, Scope.Scope>) =>
+  it(title, async () => {
+    expect(await Effect.runPromise(Interruption.atEachOperation(made))).toBeGreaterThan(5)
   })
 
 atEachOperation(

@@ -4,6 +4,7 @@ export { eventStorePeersSuite, eventStoreSuite, type Runner } from "./EventStore
 export * as FaultProxy from "./FaultProxy.ts"
 export * as FaultyEventStore from "./FaultyEventStore.ts"
 export { given } from "./GivenWhenThen.ts"
+export * as Interruption from "./Interruption.ts"
 export { invariants, type Violation } from "./Invariants.ts"
 export * as KeyHistory from "./KeyHistory.ts"
 export * as OracleLedger from "./OracleLedger.ts"

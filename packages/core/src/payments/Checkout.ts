@@ -244,8 +244,8 @@ const make = Effect.fnUntraced(function* (gateway: PaymentGateway["Service"], op
       const { accountId, description, paymentId } = order
       const stream = Payment.paymentIdOf(paymentId)
       // Requested before, under its id, it has its place already
-      if ((yield* payments.order(paymentId)) === undefined) yield* limit.admit(accountId, stream)
-      const made = yield* Effect.onError(requested(order, metadata), () => limit.release(stream))
+      const admitted = (yield* payments.order(paymentId)) === undefined ? limit.admit(accountId, stream) : Effect.void
+      const made = yield* Effect.onError(Effect.andThen(admitted, requested(order, metadata)), () => limit.release(stream))
       return yield* beginning(made, description, metadata)
     }),
     capture: Effect.fn("Checkout.capture")(function* (accountId: string, paymentId: string) {

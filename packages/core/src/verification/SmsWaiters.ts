@@ -36,12 +36,10 @@ interface Waiter extends Awaited {
 /** The most opened messages in memory. */
 const MEMORY = 256
 
-export const make = (recent: Projection.Projection<RecentSms>, texts: SmsTexts, expiries: Expiries.Expiries) => {
-  const waiters = new Map<string, Set<Waiter>>()
+/** Opens a message, if it has a code. Retries a store that does not answer. */
+const openerOf = (texts: SmsTexts) => {
   const opened = new Map<string, Found | undefined>()
-
-  /** The message, if it has a code. Retries a store that does not answer. */
-  const open = ({ hash, id }: Entry): Effect.Effect<Found | undefined> =>
+  return ({ hash, id }: Entry): Effect.Effect<Found | undefined> =>
     Effect.suspend(() => {
       if (opened.has(id)) return Effect.succeed(opened.get(id))
       const read = Effect.map(
@@ -61,6 +59,11 @@ export const make = (recent: Projection.Projection<RecentSms>, texts: SmsTexts, 
         })
       )
     })
+}
+
+export const make = (recent: Projection.Projection<RecentSms>, texts: SmsTexts, expiries: Expiries.Expiries) => {
+  const waiters = new Map<string, Set<Waiter>>()
+  const open = openerOf(texts)
 
   const first = Effect.fnUntraced(function* (entries: ReadonlyArray<Entry>, { matches }: Awaited) {
     for (const entry of entries) {
@@ -88,6 +91,23 @@ export const make = (recent: Projection.Projection<RecentSms>, texts: SmsTexts, 
     }
   })
 
+  /** Registers a wait. Nothing else runs meanwhile, so no message comes between what was and what will be. */
+  const enter = (awaited: Awaited, state: RecentSms, kept: number) => {
+    const { number, since, timeout } = awaited
+    const earlier = since === undefined ? [] : state.after(number, 0, Math.max(since, kept))
+    const waiter: Waiter = { ...awaited, from: state.countOf(number), found: Deferred.makeUnsafe() }
+    const waiting = waiters.get(number) ?? new Set()
+    waiters.set(number, waiting.add(waiter))
+    const answered = expiries.add(Duration.toMillis(Duration.fromInputUnsafe(timeout)), () =>
+      Deferred.doneUnsafe(waiter.found, Effect.undefined)
+    )
+    const leave = () => {
+      waiting.delete(waiter)
+      answered()
+    }
+    return { earlier, waiter, leave }
+  }
+
   return {
     /** How many wait now. */
     size: (): number => [...waiters.values()].reduce((sum, { size }) => sum + size, 0),
@@ -114,25 +134,14 @@ export const make = (recent: Projection.Projection<RecentSms>, texts: SmsTexts, 
       awaited: Awaited
     ): Effect.Effect<Found | undefined, Projection.ProjectionBehind | Projection.ProjectionStopped | EventStore.StoreUnavailable> =>
       Effect.gen(function* () {
-        const { number, since, timeout } = awaited
         // What came before the call must not count as new because this host learns of it late
         const { state } = yield* recent.caughtUp()
         // A text may be in memory for longer than a day
         const kept = (yield* Clock.currentTimeMillis) - KEPT
-        // From here to the registration nothing else runs, so no message comes between what was and what will be
-        const earlier = since === undefined ? [] : state.after(number, 0, Math.max(since, kept))
-        const waiter: Waiter = { ...awaited, from: state.countOf(number), found: Deferred.makeUnsafe() }
-        const waiting = waiters.get(number) ?? new Set()
-        waiters.set(number, waiting.add(waiter))
-        const answered = expiries.add(Duration.toMillis(Duration.fromInputUnsafe(timeout)), () =>
-          Deferred.doneUnsafe(waiter.found, Effect.undefined)
-        )
-        return yield* Effect.ensuring(
-          earlier.length === 0 ? Deferred.await(waiter.found) : among(earlier, waiter),
-          Effect.sync(() => {
-            waiting.delete(waiter)
-            answered()
-          })
+        return yield* Effect.acquireUseRelease(
+          Effect.sync(() => enter(awaited, state, kept)),
+          ({ earlier, waiter }) => (earlier.length === 0 ? Deferred.await(waiter.found) : among(earlier, waiter)),
+          ({ leave }) => Effect.sync(leave)
         )
       })
   }

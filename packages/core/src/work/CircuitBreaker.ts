@@ -80,10 +80,14 @@ export class CircuitBreaker extends Context.Service<
         return CircuitBreaker.of({
           admit,
           guard: <A, E, R>(upstream: string, call: Effect.Effect<A, E, R>) =>
-            Effect.suspend((): Effect.Effect<A, E | UpstreamUnavailable, R> => {
-              const ended = admit(upstream)
-              return typeof ended === "function" ? Effect.ensuring(call, Effect.sync(ended)) : Effect.fail(ended)
-            }),
+            Effect.acquireUseRelease(
+              Effect.suspend(() => {
+                const ended = admit(upstream)
+                return typeof ended === "function" ? Effect.succeed(ended) : Effect.fail(ended)
+              }),
+              () => call,
+              (ended) => Effect.sync(ended)
+            ),
           openFor: (upstream) => Effect.sync(() => Math.max(0, (open(upstream)?.openUntil ?? 0) - clock.currentTimeMillisUnsafe())),
           circuits: Effect.sync(() => {
             const now = clock.currentTimeMillisUnsafe()

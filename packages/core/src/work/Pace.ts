@@ -4,7 +4,7 @@
  * rotation; hosts get theirs by chance.
  */
 import { StateStore } from "@millrace/event-sourcing"
-import { Clock, Context, Duration, Effect, Layer } from "effect"
+import { Clock, Context, Deferred, Duration, Effect, Layer } from "effect"
 import { AccountTurns } from "./AccountTurns.ts"
 import { UpstreamUnavailable } from "./OperationError.ts"
 
@@ -39,12 +39,15 @@ const make = Effect.gen(function* () {
     return gate
   }
 
-  /** Waits until no host sends, and takes the row. Returns its version. */
-  const seize = (upstream: string, every: number): Effect.Effect<number, StateStore.StateUnavailable> =>
+  /**
+   * Waits until no host sends, and takes the row. Returns its version. Only the waiting can be interrupted: a row whose version nobody knows
+   * would be in the way of all hosts until it expires.
+   */
+  const seize = (upstream: string, every: number, wait: Effect.Effect<void>): Effect.Effect<number, StateStore.StateUnavailable> =>
     Effect.suspend(() => {
       const expiresAt = Math.ceil(clock.currentTimeMillisUnsafe() + every + GRACE)
       return store.write([{ _tag: "put", space: SPACE, key: upstream, value: NOTHING, expiresAt, expected: "absent" }])
-    }).pipe(Effect.catchTag("StateConflict", () => Effect.delay(seize(upstream, every), POLL)))
+    }).pipe(Effect.catchTag("StateConflict", () => Effect.andThen(wait, seize(upstream, every, wait))))
 
   const leave = (upstream: string, version: number) =>
     Effect.ignore(store.write([{ _tag: "remove", space: SPACE, key: upstream, expected: version }]))
@@ -52,10 +55,11 @@ const make = Effect.gen(function* () {
   const take = (upstream: string, gate: AccountTurns, account: string, every: number) =>
     Effect.uninterruptibleMask((restore) =>
       Effect.gen(function* () {
-        const release = Effect.sync(() => gate.release())
-        yield* restore(gate.take(account))
-        const version = yield* Effect.onError(restore(seize(upstream, every)), () => release)
-        const later = Effect.ensuring(Effect.andThen(Effect.sleep(every), leave(upstream, version)), release)
+        const turn = gate.ask(account)
+        const end = Effect.sync(() => gate.end(turn))
+        const taken = Effect.andThen(restore(Deferred.await(turn.begun)), seize(upstream, every, restore(Effect.sleep(POLL))))
+        const version = yield* Effect.onError(taken, () => end)
+        const later = Effect.ensuring(Effect.andThen(Effect.sleep(every), leave(upstream, version)), end)
         yield* Effect.forkIn(later, scope, { startImmediately: true })
       })
     )

@@ -1,17 +1,19 @@
 /** Turns in rotation between accounts: against what is promised of each of them, whoever comes, leaves and is done, in any order. */
-import { Effect, Exit, Fiber } from "effect"
+import { Deferred } from "effect"
 import fc from "fast-check"
 import { describe, expect, test } from "vitest"
-import { AccountTurns } from "../../src/work/AccountTurns.ts"
+import { AccountTurns, type Turn } from "../../src/work/AccountTurns.ts"
 
 interface Caller {
   readonly account: string
-  readonly fiber: Fiber.Fiber<void>
+  readonly turn: Turn
   /** Callers of its account that waited when it came. */
   readonly ownBefore: number
   /** Accounts that had a turn since it came. */
   readonly since: Array<string>
 }
+
+const hasBegun = ({ turn }: Caller): boolean => Deferred.isDoneUnsafe(turn.begun)
 
 /** A queue, with what its callers have seen of it. */
 class Bench {
@@ -23,7 +25,7 @@ class Bench {
   arrive(account: string): void {
     const isFree = this.holder === undefined
     const ownBefore = this.waiting.filter((other) => other.account === account).length
-    const caller = { account, fiber: Effect.runFork(this.turns.take(account)), ownBefore, since: [] }
+    const caller = { account, turn: this.turns.ask(account), ownBefore, since: [] }
     if (!isFree) this.waiting.push(caller)
     this.#settle(caller)
     expect(this.holder).toBeDefined()
@@ -31,14 +33,17 @@ class Bench {
 
   leave(place: number): void {
     const [caller] = this.waiting.splice(place % Math.max(1, this.waiting.length), 1)
-    if (caller !== undefined) Effect.runFork(Fiber.interrupt(caller.fiber))
+    if (caller !== undefined) this.turns.end(caller.turn)
   }
 
   release(): void {
     if (this.holder === undefined) return
+    const { turn } = this.holder
     this.holder = undefined
-    this.turns.release()
-    const next = this.waiting.filter(({ fiber }) => Exit.isSuccess(fiber.pollUnsafe() ?? Exit.void) && fiber.pollUnsafe() !== undefined)
+    this.turns.end(turn)
+    // A turn that has ended has nothing left to end
+    this.turns.end(turn)
+    const next = this.waiting.filter(hasBegun)
     // Never idle while somebody waits, and never two at a time
     expect(next).toHaveLength(Math.min(1, this.waiting.length))
     for (const caller of next) {
@@ -50,7 +55,7 @@ class Bench {
   }
 
   #settle(caller: Caller): void {
-    if (caller.fiber.pollUnsafe() === undefined) return
+    if (!hasBegun(caller)) return
     this.holder = caller
     for (const other of this.waiting) other.since.push(caller.account)
     for (const [account, turns] of Map.groupBy(caller.since, (account) => account))

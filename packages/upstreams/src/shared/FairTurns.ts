@@ -40,14 +40,15 @@ export const make = <Resource extends object | number>(
       admit: admission(limits),
       /** Waits for a turn and uses one of the resources. Fails if it waits too long. */
       use: <A, E, R>(accountId: string, work: (resource: Resource) => Effect.Effect<A, E, R>) =>
-        Effect.suspend(() => {
-          const turn = turns.request(accountId)
-          return Deferred.await(turn.begun).pipe(
-            Effect.timeoutOrElse({ duration: limits.waitLimit, orElse: () => Effect.fail(waitedTooLong) }),
-            Effect.flatMap(work),
-            Effect.onExit((exit) => end(turn, exit))
-          )
-        })
+        Effect.acquireUseRelease(
+          Effect.sync(() => turns.request(accountId)),
+          (turn) =>
+            Deferred.await(turn.begun).pipe(
+              Effect.timeoutOrElse({ duration: limits.waitLimit, orElse: () => Effect.fail(waitedTooLong) }),
+              Effect.flatMap(work)
+            ),
+          end
+        )
     }
   })
 
