@@ -5,7 +5,7 @@
 /// <reference path="./smpp.d.ts" />
 import { hash } from "node:crypto"
 import { Metrics, SmsReceiver } from "@millrace/core"
-import { Clock, Duration, Effect, Layer, Random, Schema, type Scope } from "effect"
+import { Clock, Deferred, Duration, Effect, Layer, Random, Schema, type Scope } from "effect"
 import type { Pdu, Session, Smpp } from "smpp"
 import { Parts, partOf, type Whole } from "./SmppMessage.ts"
 
@@ -16,6 +16,8 @@ export interface Options {
   readonly enquireEvery?: Duration.Input
   /** The first pause before a new connection: one second by default. */
   readonly retryAfter?: Duration.Input
+  /** How long the SMSC may take to open the connection, and to answer: 10 seconds by default. */
+  readonly answerWithin?: Duration.Input
 }
 
 class Disconnected extends Schema.TaggedError<Disconnected>()("Disconnected", { reason: Schema.String }) {
@@ -34,7 +36,6 @@ const TEMPORARY = 0x64
 const MOST_INCOMPLETE = 1_000
 const INCOMPLETE = Duration.toMillis("20 seconds")
 const LONGEST_PAUSE = Duration.toMillis("1 minute")
-/** How long the SMSC may take to answer. */
 const PATIENCE = "10 seconds"
 
 const connected = Metrics.gauge("millrace.sms.smsc.connected", "1 while the SMSC has accepted this host's connection, else 0")({})
@@ -79,13 +80,15 @@ const reconnecting = ({ receive }: SmsReceiver["Service"], options: Options, tel
 const connection = (
   smpp: Smpp,
   receive: SmsReceiver["Service"]["receive"],
-  { enquireEvery = "30 seconds", url }: Options,
+  { answerWithin = PATIENCE, enquireEvery = "30 seconds", url }: Options,
   onBound: () => void
 ) =>
   Effect.scoped(
     Effect.gen(function* () {
-      const { closed, session } = yield* opened(smpp, url)
+      const { closed, connected, session } = yield* connecting(smpp, url)
+      const answerTo = (send: (answered: (pdu: Pdu) => void) => boolean) => inTime(answered(send), answerWithin)
       const serve = Effect.gen(function* () {
+        yield* inTime(connected, answerWithin)
         const bind = { system_id: decodeURIComponent(url.username), password: decodeURIComponent(url.password) }
         yield* answerTo((answered) => session.bind_transceiver(bind, answered))
         onBound()
@@ -103,40 +106,34 @@ const connection = (
   ).pipe(Effect.catch((error) => Effect.succeed(error)))
 
 /** Sends a request, and waits for its answer. */
-const answerTo = (send: (answered: (pdu: Pdu) => void) => boolean): Effect.Effect<void, Disconnected> =>
-  Effect.callback<void, Disconnected>((resume) => {
+const answered = (send: (answered: (pdu: Pdu) => void) => boolean): Effect.Effect<void, Disconnected> =>
+  Effect.callback((resume) => {
     const isSent = send(({ command, command_status }) =>
       resume(command_status === OK ? Effect.void : Effect.fail(new Disconnected({ reason: `${command} has status ${command_status}` })))
     )
     if (!isSent) resume(Effect.fail(new Disconnected({ reason: "it cannot be written to" })))
-  }).pipe(Effect.timeoutOrElse({ duration: PATIENCE, orElse: () => Effect.fail(new Disconnected({ reason: "no answer in time" })) }))
+  })
 
-/** A session that is connected, and ends with the scope. */
-const opened = (smpp: Smpp, url: URL) =>
+const inTime = (effect: Effect.Effect<void, Disconnected>, duration: Duration.Input): Effect.Effect<void, Disconnected> =>
+  Effect.timeoutOrElse(effect, { duration, orElse: () => Effect.fail(new Disconnected({ reason: "no answer in time" })) })
+
+/** A session that is being connected, and ends with the scope. Nothing here waits: an SMSC may leave a connection half open for ever. */
+const connecting = (smpp: Smpp, url: URL) =>
   Effect.acquireRelease(
-    Effect.callback<{ readonly session: Session; readonly closed: Effect.Effect<never, Disconnected> }, Disconnected>((resume) => {
-      const ended = new Promise<Disconnected>((resolve) => {
-        const address = new URL(url)
-        address.username = ""
-        address.password = ""
-        const session: Session = smpp.connect({ url: address.href }, () =>
-          resume(
-            Effect.succeed({
-              session,
-              closed: Effect.flatMap(
-                Effect.promise(() => ended),
-                Effect.fail
-              )
-            })
-          )
-        )
-        session.on("error", (error: Error) => {
-          session.destroy()
-          resolve(new Disconnected({ reason: error.message }))
-        })
-        session.on("close", () => resolve(new Disconnected({ reason: "it was closed" })))
+    Effect.sync(() => {
+      const address = new URL(url)
+      address.username = ""
+      address.password = ""
+      const connected = Deferred.makeUnsafe<void>()
+      const closed = Deferred.makeUnsafe<never, Disconnected>()
+      const close = (reason: string) => Deferred.doneUnsafe(closed, Effect.fail(new Disconnected({ reason })))
+      const session: Session = smpp.connect({ url: address.href }, () => Deferred.doneUnsafe(connected, Effect.void))
+      session.on("error", ({ message }: Error) => {
+        session.destroy()
+        close(message)
       })
-      void ended.then((error) => resume(Effect.fail(error)))
+      session.on("close", () => close("it was closed"))
+      return { session, connected: Deferred.await(connected), closed: Deferred.await(closed) }
     }),
     ({ session }) => Effect.sync(() => session.destroy())
   )

@@ -1,6 +1,7 @@
 /** Messages from a real SMSC: the server side of the same package, on a real socket. */
 /// <reference path="../../src/sms/smpp.d.ts" />
-import type { AddressInfo } from "node:net"
+import { once } from "node:events"
+import { type AddressInfo, createServer, type Socket } from "node:net"
 import { type IncomingSms, NotAPublicNumber, SmsReceiver } from "@millrace/core"
 import { Deferred, Effect, Layer, Logger, Metric, type Scope } from "effect"
 import smpp, { type Pdu, type Session } from "smpp"
@@ -204,6 +205,43 @@ describe("an SMSC", () => {
       }),
     { refuse: 2 }
   )
+})
+
+describe("an SMSC that takes the connection and says nothing", () => {
+  /** It never answers to TLS, so the connection is never open. */
+  const silent = Effect.acquireRelease(
+    Effect.promise(async () => {
+      const clients: Array<Socket> = []
+      const server = createServer((client) => void clients.push(client.on("error", () => {})))
+      server.listen(0, "127.0.0.1")
+      await once(server, "listening")
+      return { server, clients, url: new URL(`ssmpp://ada:secret@127.0.0.1:${(server.address() as AddressInfo).port}`) }
+    }),
+    ({ clients, server }) =>
+      Effect.sync(() => {
+        for (const client of clients) client.destroy()
+        server.close()
+      })
+  )
+  const on = (body: (smsc: Effect.Success<typeof silent>) => Effect.Effect<void, unknown, SmsReceiver | Scope.Scope>) =>
+    Effect.flatMap(silent, body).pipe(
+      Effect.scoped,
+      Effect.provide(Layer.merge(SmsReceiver.unconfigured, Logger.layer([]))),
+      Effect.runPromise
+    )
+  const connections = ({ clients }: Effect.Success<typeof silent>, count: number) =>
+    Effect.repeat(Effect.sleep(5), { until: () => clients.length >= count })
+
+  test("is connected to again", () =>
+    on((smsc) =>
+      Effect.gen(function* () {
+        yield* SmppSource.connect({ url: smsc.url, answerWithin: 20, retryAfter: 10 })
+        yield* connections(smsc, 3)
+      })
+    ))
+
+  test("does not hold up a host that stops", () =>
+    on((smsc) => Effect.scoped(Effect.andThen(SmppSource.connect({ url: smsc.url }), connections(smsc, 1)))))
 })
 
 describe("parts", () => {
