@@ -22,13 +22,23 @@ export const isUntold = (error: unknown): error is Untold =>
   typeof error === "object" &&
   error !== null &&
   "_tag" in error &&
-  (error._tag === "UpstreamUnavailable" || error._tag === "OperationFailed")
+  (error._tag === "UpstreamUnavailable" || error._tag === "OperationFailed") &&
+  // A host in JavaScript may fail with anything
+  "reason" in error &&
+  typeof error.reason === "string"
 
 /** The same error without the caller's input in its reason. */
 export const withoutInput = <E>(error: E, input: unknown): E =>
   error instanceof UpstreamUnavailable ? (new UpstreamUnavailable({ ...error, reason: redact(error.reason, input) }) as E) : error
 
-const messageOf = (defect: unknown): string => (defect instanceof Error ? `${defect.name}: ${defect.message}` : String(defect))
+/** Anything may be thrown, also what has no text. */
+const messageOf = (defect: unknown): string => {
+  try {
+    return defect instanceof Error ? `${defect.name}: ${defect.message}` : String(defect)
+  } catch {
+    return "something that has no text"
+  }
+}
 
 const PURPOSE = "failure"
 

@@ -32,6 +32,9 @@ const WORKS = {
   "does more than was held": ({ text }) => Effect.succeed({ data: { text, count: 1 }, quantity: 4 }),
   "is not found": () => Effect.delay(Effect.fail(new NotFound({ resource: "thing" })), 200),
   "is unavailable": () => Effect.fail(new UpstreamUnavailable({ upstream: "bench", reason: "down" })),
+  // As a host in JavaScript may do
+  "fails with something else": () => Effect.fail({ _tag: "UpstreamUnavailable" } as UpstreamUnavailable),
+  "throws what is no text": () => Effect.delay(Effect.die(Object.create(null)), 200),
   dies: () => Effect.delay(Effect.die(new Error("a bug")), 200),
   throws: () => {
     throw new Error("a bug")
@@ -154,6 +157,29 @@ describe("a call", () => {
       ),
       { numRuns: 150 }
     ))
+
+  test.each(["work", "free"] as const)("ends, and leaves nothing held, though the reason of its failure cannot be told: %s", (operation) =>
+    underTestClock(
+      Effect.gen(function* () {
+        const { bench, here } = yield* setting()
+        const asked = {
+          ...INPUT,
+          get secret(): string {
+            if (isReached) throw new Error("a bug of an input")
+            return ""
+          }
+        }
+        let isReached = false
+        bench.answer = () => {
+          isReached = true
+          return Effect.fail(new UpstreamUnavailable({ upstream: "bench", reason: "down" }))
+        }
+        const ended = yield* Effect.forkChild(here.charge.run(here.operations[operation], asked, CALLER), { startImmediately: true })
+        expect(told(yield* patiently(Fiber.await(ended), 500))).toBe("defect")
+        expect((yield* here.balance(ACCOUNT)).held).toBe(0)
+      })
+    )
+  )
 })
 
 describe("a call that is started", () => {

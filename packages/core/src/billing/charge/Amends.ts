@@ -55,8 +55,10 @@ export const soon = <E extends { readonly _tag: string }>(
 export const failed = <E>(needs: Needs, call: Call, cause: Cause.Cause<E>): Effect.Effect<never, E | OutcomeUnknown> => {
   const failure = Effect.failCause(cause)
   if (Cause.hasInterruptsOnly(cause)) return Effect.andThen(release(needs, call, "cancelled"), failure)
-  const sealed = Reason.seal(needs.vault, call.accountId, Reason.of(cause, call.input))
+  const sealed = Effect.suspend(() => Reason.seal(needs.vault, call.accountId, Reason.of(cause, call.input)))
   return sealed.pipe(
+    // Whatever becomes of the reason, the hold is released
+    Effect.catchDefect(() => Effect.undefined),
     Effect.flatMap((sealed) => release(needs, call, "service_error", sealed)),
     Effect.andThen(failure)
   )

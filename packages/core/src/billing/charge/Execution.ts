@@ -175,11 +175,12 @@ class Execution<E extends OperationError, R> extends AsyncResource implements Ru
   }
 
   #end(exit: Exit.Exit<Reply, E | ChargeError>): void {
-    this.#isOver = true
     this.#leave()
     const end = this.#isInterrupted ? Exit.interrupt() : exit
     const { caller, ended, input, operation } = this.#order
     const log = ended(operation.key, input, caller, end)
+    // Not before: a defect in counting the end is the end, and is told
+    this.#isOver = true
     if (log === undefined) this.#told(end)
     else this.#complete(log, () => this.#told(end))
   }
