@@ -178,7 +178,8 @@ class Groups<Request, Answer, E> {
 
   #exitsOf(group: ReadonlyArray<Request>): Effect.Effect<ReadonlyArray<Exit.Exit<Answer, E>>> {
     const { isOfOne = () => false, send } = this.#options
-    return Effect.flatMap(Effect.exit(send(group)), (exit): Effect.Effect<ReadonlyArray<Exit.Exit<Answer, E>>> => {
+    // Suspended: a store that throws must not stop the lane
+    return Effect.flatMap(Effect.exit(Effect.suspend(() => send(group))), (exit): Effect.Effect<ReadonlyArray<Exit.Exit<Answer, E>>> => {
       if (Exit.isSuccess(exit)) return Effect.succeed(exit.value.map(Exit.succeed))
       if (group.length > 1 && Option.exists(Exit.findErrorOption(exit), isOfOne))
         return Effect.map(

@@ -141,6 +141,21 @@ describe("requests that share transactions", () => {
       expect(sizes(underWay)).toEqual([1])
     }))
 
+  it("are answered by a store that throws, and the next are sent", () =>
+    Effect.gen(function* () {
+      const bug = new Error("a bug of the store")
+      const submit = yield* GroupCommit.make<number, number, never>({
+        send: ([first = 0]) => {
+          if (first === 0) throw bug
+          return Effect.succeed([first])
+        },
+        closed: () => undefined as never,
+        count: 1
+      })
+      expect(yield* Effect.exit(submit(0))).toEqual(Exit.die(bug))
+      expect(yield* submit(1)).toBe(1)
+    }).pipe(Effect.scoped, Effect.runPromise))
+
   it("gather while more arrive in each turn of the event loop, if they are told to", () =>
     withGroups({ lanes: 1, gathers: true }, async (submit, underWay) => {
       for (const request of requests(8)) {
