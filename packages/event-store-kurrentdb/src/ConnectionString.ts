@@ -108,9 +108,9 @@ const read = (text: string): Connection => {
     tls: flag(options, "tls", true) ? tlsOf(options) : undefined,
     keepAliveInterval: whole(options, "keepAliveInterval", 10_000),
     keepAliveTimeout: whole(options, "keepAliveTimeout", 10_000),
-    gossipTimeout: whole(options, "gossipTimeout", 5),
-    maxDiscoverAttempts: whole(options, "maxDiscoverAttempts", 10),
-    discoveryInterval: whole(options, "discoveryInterval", 100),
+    gossipTimeout: limit(options, "gossipTimeout", 5),
+    maxDiscoverAttempts: limit(options, "maxDiscoverAttempts", 10),
+    discoveryInterval: Math.max(0, whole(options, "discoveryInterval", 100)),
     connectionName: options.get("connectionName"),
     defaultDeadline: deadline < 0 ? undefined : deadline
   }
@@ -148,6 +148,12 @@ const whole = (options: Options, name: Option, byDefault: number): number => {
   const value = options.get(name)
   if (value === undefined) return byDefault
   return /^(-1|\d{1,9})$/.test(value) ? Number(value) : invalid(`${name} is a whole number`)
+}
+
+/** A limit that may be off. */
+const limit = (options: Options, name: Option, byDefault: number): number => {
+  const value = whole(options, name, byDefault)
+  return value < 0 ? Number.POSITIVE_INFINITY : value
 }
 
 const tlsOf = (options: Options): Tls => {

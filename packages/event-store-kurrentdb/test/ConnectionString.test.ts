@@ -35,6 +35,13 @@ describe("a connection string", () => {
   it("with a default deadline of -1 has the store's deadline, because no call may wait for ever", () =>
     expect(parsed("kurrentdb://a?defaultDeadline=-1").defaultDeadline).toBeUndefined())
 
+  it("has no limits in the search for the leader where they are -1", () => {
+    const { discoveryInterval, gossipTimeout, maxDiscoverAttempts } = parsed(
+      "kurrentdb://a,b?maxDiscoverAttempts=-1&gossipTimeout=-1&discoveryInterval=-1"
+    )
+    expect([maxDiscoverAttempts, gossipTimeout, discoveryInterval]).toEqual([Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, 0])
+  })
+
   it("returns any user and password unchanged", () =>
     fc.assert(
       fc.property(fc.string({ minLength: 1 }), fc.string(), (username, password) => {

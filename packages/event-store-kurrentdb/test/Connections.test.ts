@@ -189,6 +189,35 @@ describe("a cluster", () => {
   )
 })
 
+describe("a search for the leader without limits", () => {
+  test(
+    "finds it at the first attempt",
+    Effect.gen(function* () {
+      const leader = yield* KurrentDbStandIn.serve()
+      const follower = yield* KurrentDbStandIn.serve({ leader })
+      const seeds = `127.0.0.1:${follower.port},127.0.0.1:${leader.port}`
+      for (const option of ["maxDiscoverAttempts", "gossipTimeout", "discoveryInterval"]) {
+        const { store } = yield* openOn(`kurrentdb://${seeds}?tls=false&${option}=-1`)
+        expect((yield* failsafe(store.append(freshStream(), "noStream", freshEvents(1)))).revision).toBe(0)
+      }
+    })
+  )
+
+  test(
+    "goes on until there is one",
+    Effect.gen(function* () {
+      const gone = yield* KurrentDbStandIn.serve()
+      yield* gone.kill
+      const { store } = yield* openOn(`kurrentdb://127.0.0.1:${gone.port},127.0.0.1:1?tls=false&maxDiscoverAttempts=-1&discoveryInterval=1`)
+      const append = yield* Effect.forkChild(store.append(freshStream(), "noStream", freshEvents(1)))
+      // Longer than the ten attempts of the default take
+      yield* Effect.sleep(250)
+      yield* KurrentDbStandIn.serve({ port: gone.port })
+      expect((yield* failsafe(Fiber.join(append))).revision).toBe(0)
+    })
+  )
+})
+
 describe("a client", () => {
   const file = (name: string) => fileURLToPath(new URL(`tls/${name}.pem`, import.meta.url))
   const pem = (name: string) => readFileSync(file(name), "utf8")

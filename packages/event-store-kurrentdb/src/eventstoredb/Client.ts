@@ -86,8 +86,8 @@ export class Calls {
   }
 }
 
-/** gRPC compares deadlines with the machine's clock, even if Effect uses another clock. */
-const after = (millis: number): Date => new Date(Date.now() + millis)
+/** gRPC compares deadlines with the machine's clock, even if Effect uses another clock. Infinity is no deadline. */
+const after = (millis: number): Date | number => (millis === Number.POSITIVE_INFINITY ? millis : new Date(Date.now() + millis))
 
 /** The longest time of a timer in milliseconds. Node takes a longer one as one millisecond. */
 const LONGEST = 2 ** 31 - 1
