@@ -10,7 +10,7 @@ import { KurrentDbStandIn } from "../../packages/event-store-kurrentdb/test/stan
 import * as Postgres from "../../packages/event-store-postgres/test/Postgres.ts"
 import { startServer } from "../../packages/event-store-postgres/test/PostgresServer.ts"
 import { millrace } from "./InProcess.ts"
-import { auditOf, BIN, call, newStore, Opened, openAccount, type Server, serve, temporaryFolder, UNLIMITED } from "./Server.ts"
+import { auditOf, Balance, BIN, call, newStore, Opened, openAccount, type Server, serve, temporaryFolder, UNLIMITED } from "./Server.ts"
 
 const Ready = Schema.fromJsonString(Schema.Struct({ status: Schema.String, reasons: Schema.Array(Schema.String) }))
 
@@ -96,7 +96,7 @@ describe.skipIf(!mayMount)("a full disk", () => {
     expect(await auditOf(store)).toMatchObject({ ok: true, problems: [] })
   })
 
-  it("is reported under PostgreSQL, by the append that failed", { timeout: 60_000 }, async () => {
+  it("is reported under PostgreSQL, by the append that failed, and counts nothing twice", { timeout: 60_000 }, async () => {
     const admin = await client(await Postgres.url())
     const { rows } = await admin.query<{ folder: string }>("SELECT current_setting('data_directory') AS folder")
     const { uid, gid } = statSync(rows[0]?.folder ?? "")
@@ -113,17 +113,36 @@ describe.skipIf(!mayMount)("a full disk", () => {
       await admin.end()
     })
     const env = environmentOf(Object.assign(new URL(await Postgres.url()), { pathname: `/${name}` }).href)
-    const { server, key } = await started(env)
+    const { account, key, server } = await started(env)
+    const charged = async () => {
+      const { headers, status } = await call(`${server.url}${BIN}`, { key })
+      return { status, credits: Number(headers["x-credits-charged"] ?? 0) }
+    }
+    let spent = 0
+    const untilRefused = async () => {
+      for (let calls = 0; calls < 2_000; calls++) {
+        const { credits, status } = await charged()
+        spent += credits
+        if (status !== 200) return status
+      }
+      throw new Error("The disk is not full")
+    }
 
     fill(disk)
-    // What is free within the files is used up first
-    for (let calls = 0; (await call(`${server.url}${BIN}`, { key })).status === 200; calls++) expect(calls).toBeLessThan(2_000)
+    // What is free within the files is used up first. Calls fail while they hold, and while they settle
+    expect(await Promise.all(Array.from({ length: 8 }, untilRefused))).toEqual(Array(8).fill(503))
     expect((await untilReady(server, false)).reasons).not.toEqual([])
 
     empty(disk)
     await untilReady(server, true)
-    expect((await call(`${server.url}${BIN}`, { key })).status).toBe(200)
+    const after = await charged()
+    expect(after.status).toBe(200)
+    spent += after.credits
+    // What was answered was charged, once, and nothing else: a call that failed is made free in the background
+    await untilBalanced(env, account, GRANTED - spent)
     expect((await server.stop()).code).toBe(0)
+    const audit = await millrace(["audit"], { env })
+    expect([audit.code, JSON.parse(audit.stdout)]).toMatchObject([0, { ok: true, problems: [] }])
   })
 })
 
@@ -141,16 +160,30 @@ const environmentOf = (store: string) => ({
   MILLRACE_BLOBS: temporaryFolder()
 })
 
-/** A server that is ready, and the key of an account of many credits. */
+const GRANTED = 10_000
+
+/** Waits until an account has these credits and none is held, for half a minute at most. */
+const untilBalanced = async (env: Readonly<Record<string, string>>, account: string, available: number): Promise<void> => {
+  const giveUpAt = performance.now() + 30_000
+  for (;;) {
+    const { stdout } = await millrace(["balance", "--account", account], { env })
+    const balance = Schema.decodeUnknownSync(Schema.fromJsonString(Balance))(stdout)
+    if (balance.held === 0 && balance.available === available) return
+    if (performance.now() > giveUpAt) expect(balance).toMatchObject({ held: 0, available })
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  }
+}
+
+/** A server that is ready, and an account of many credits with its key. */
 const started = async (env: Readonly<Record<string, string>>) => {
   const server = await serve([], { env })
   undo.push(() => server.kill())
   const opened = await millrace(["accounts", "open", "--email", "ada@example.com"], { env })
   const { account, key } = Schema.decodeUnknownSync(Schema.fromJsonString(Opened))(opened.stdout)
-  const granted = await millrace(["credits", "grant", "--account", account, "--amount", "10000", "--source", "promotion"], { env })
+  const granted = await millrace(["credits", "grant", "--account", account, "--amount", String(GRANTED), "--source", "promotion"], { env })
   expect(granted.code).toBe(0)
   await untilReady(server, true)
-  return { server, key }
+  return { server, account, key }
 }
 
 describe("a read-only store", () => {
