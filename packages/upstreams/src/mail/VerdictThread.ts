@@ -42,6 +42,8 @@ const open = Effect.fnUntraced(function* (memory: number) {
     if ("verdicts" in message) check && Deferred.doneUnsafe(check.verdicts, Effect.succeed(message.verdicts))
     else check?.answer(message.question, message.domain, message.type)
   })
+  // Whoever listens to a thread keeps the process alive for it
+  thread.worker.unref()
   return { ...thread, checks } satisfies Judge
 })
 
@@ -87,18 +89,20 @@ export const make = Effect.fnUntraced(function* ({ idleLimit, memory, resolve }:
       })
       fork(answered)
     }
-    begin(thread, id, { verdicts, answer })
-    post(thread, { id, message })
-    return yield* Deferred.await(verdicts).pipe(
-      Effect.raceFirst(Effect.mapError(Deferred.await(thread.ended), failed)),
-      Effect.onExit((exit) =>
+    const verdict = Effect.suspend(() => {
+      post(thread, { id, message })
+      return Effect.raceFirst(Deferred.await(verdicts), Effect.mapError(Deferred.await(thread.ended), failed))
+    })
+    return yield* Effect.acquireUseRelease(
+      Effect.sync(() => begin(thread, id, { verdicts, answer })),
+      () => verdict,
+      (_, exit) =>
         Effect.sync(() => {
           end(thread, id)
           if (Exit.isSuccess(exit)) return
           if (open > 0) post(thread, { id, isOver: true })
           else void thread.worker.terminate()
         })
-      )
     )
   })
   return (message: Received): Effect.Effect<Authentication, UpstreamUnavailable> => Effect.scoped(judge(message))

@@ -1,10 +1,12 @@
 /** The thread that judges messages: what hostile ones do to it, and to those that are checked beside them. */
 import { type Authentication, Dns, NotFound } from "@millrace/core"
+import { Interruption } from "@millrace/testing"
 import { MailVerdicts } from "@millrace/upstreams/mail"
 import { Context, Deferred, Effect, Fiber, Layer, Logger, type Scope } from "effect"
 import { TestClock } from "effect/testing"
 import fc from "fast-check"
 import { describe, expect, test } from "vitest"
+import * as VerdictThread from "../../src/mail/VerdictThread.ts"
 
 const run = <A, E>(effect: Effect.Effect<A, E, Scope.Scope>): Promise<A> =>
   Effect.runPromise(Effect.scoped(effect).pipe(Effect.provide(Logger.layer([]))))
@@ -58,6 +60,26 @@ describe("the thread of verdicts", () => {
         expect(yield* from("shop.test")).toEqual(HONEST)
       })
     ))
+
+  test("a caller that leaves, at whatever moment, leaves nothing that keeps the process alive", { timeout: 120_000 }, () =>
+    run(
+      Effect.gen(function* () {
+        const judge = yield* VerdictThread.make({ resolve: () => Effect.succeed({ values: [] }), memory: 48, idleLimit: "1 minute" })
+        const check = judge({
+          raw: Buffer.from("From: a@shop.test\r\n\r\nHi\r\n"),
+          ip: "127.0.0.1",
+          helo: "client.test",
+          sender: "a@shop.test"
+        })
+        const ports = () => process.getActiveResourcesInfo().filter((name) => name === "MessagePort").length
+        yield* check
+        const before = ports()
+        // A thread that was ended is gone soon, and one that was begun is ready
+        const idle = Effect.repeat(Effect.sleep(5), { until: () => ports() === before })
+        expect(yield* Interruption.atEachOperation(Effect.succeed({ interrupted: check, later: idle }))).toBeGreaterThan(20)
+      })
+    )
+  )
 
   test("a caller that leaves while it waits for name servers does not disturb the others", () =>
     run(
