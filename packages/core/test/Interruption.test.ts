@@ -15,6 +15,8 @@ import { Vault } from "../src/vault/Vault.ts"
 import { SmsReceiver } from "../src/verification/SmsReceiver.ts"
 import { CircuitBreaker } from "../src/work/CircuitBreaker.ts"
 import { Pace } from "../src/work/Pace.ts"
+import { Watched } from "./billing/Bench.ts"
+import { idOf, setting } from "./jobs/JobBench.ts"
 import { PAYMENT, ScriptedGateway, terms } from "./payments/Gateways.ts"
 import { MASTER } from "./vault/Vaults.ts"
 
@@ -101,3 +103,17 @@ atEachOperation(
     }
   })
 )
+
+it("the next job runs in the only place, and nothing stays held", { timeout: 120_000 }, async () => {
+  const made = Effect.map(setting({ jobs: { concurrency: 1 } }), ({ accountId, here }) => ({
+    interrupted: here.create(accountId),
+    later: Effect.gen(function* () {
+      const id = idOf(yield* here.create(accountId))
+      yield* here.jobs.wait(id, "8 seconds")
+      expect((yield* here.read(accountId, id)).status).toBe("succeeded")
+      yield* Effect.repeat(Effect.delay(here.balance(accountId), 5), { until: ({ held }) => held === 0 })
+    })
+  }))
+  const each = Effect.provideService(Interruption.atEachOperation(made), Watched, [])
+  expect(await Effect.runPromise(each)).toBeGreaterThan(50)
+})
