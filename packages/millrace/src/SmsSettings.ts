@@ -14,7 +14,21 @@ const addressOf = (text: string): URL | undefined => (/^https?:/u.test(text) && 
 
 export const address: Setting.Kind<URL> = { metavar: "url", parse: addressOf, expected: "such as https://api.example.com", secret: true }
 
-const smscOf = (text: string): URL | undefined => (/^ss?mpp:\/\/[^/]/u.test(text) && URL.canParse(text) ? new URL(text) : undefined)
+/** Whether it stands for a text: a percent sign in a password must be written as `%25`. */
+const isEncoded = (text: string): boolean => {
+  try {
+    decodeURIComponent(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
+const smscOf = (text: string): URL | undefined => {
+  if (!/^ss?mpp:\/\/[^/]/u.test(text) || !URL.canParse(text)) return undefined
+  const url = new URL(text)
+  return isEncoded(url.username) && isEncoded(url.password) ? url : undefined
+}
 
 export const smsc: Setting.Kind<URL> = {
   metavar: "url",

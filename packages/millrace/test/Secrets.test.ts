@@ -23,7 +23,10 @@ const WRONG: Readonly<Record<string, { readonly values: ReadonlyArray<string>; r
   overpass: { values: [`ftp://u:${SECRET}@h`, SECRET], says: /https:/u },
   "code-host": { values: [`ftp://u:${SECRET}@h`, `http://u:${SECRET}@`, SECRET], says: /https:/u },
   "youtube-url": { values: [`ftp://u:${SECRET}@h`, SECRET], says: /https:/u },
-  smpp: { values: [`http://u:${SECRET}@h`, `smpp:u:${SECRET}@h`, `smpp://u:${SECRET}@h:x`, SECRET], says: /smpp:\/\/name:password@/u },
+  smpp: {
+    values: [`http://u:${SECRET}@h`, `smpp:u:${SECRET}@h`, `smpp://u:${SECRET}@h:x`, `smpp://u:${SECRET}%@h`, SECRET],
+    says: /smpp:\/\/name:password@/u
+  },
   "sms-url": { values: [`ftp://u:${SECRET}@h`, `https://u:${SECRET}@h:x`, SECRET], says: /https:/u },
   "mail-relay": {
     values: [`http://u:${SECRET}@h`, `smtp:u:${SECRET}@h`, `smtp://u:${SECRET}@h:x`, SECRET],
