@@ -4,9 +4,9 @@
  */
 import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
-import { createServer } from "node:http"
 import { fileURLToPath } from "node:url"
 import type { TestProject } from "vitest/node"
+import { onRequest } from "./OnRequest.ts"
 
 const PROGRAM = fileURLToPath(new URL("../packages/event-store-postgres/test/PostgresProcess.ts", import.meta.url))
 
@@ -22,25 +22,13 @@ const addressOf = (server: ChildProcess): Promise<string> =>
 
 export default async ({ provide }: TestProject) => {
   let server: ChildProcess | undefined
-  let started: Promise<string> | undefined
-  const start = () => {
+  const { close, url } = await onRequest(() => {
     server = spawn(process.execPath, [PROGRAM], { stdio: ["pipe", "pipe", "inherit"] })
     return addressOf(server)
-  }
-  const addresses = createServer((_, response) => {
-    started ??= start()
-    started.then(
-      (url) => response.end(url),
-      (error: unknown) => response.writeHead(500).end(String(error))
-    )
   })
-  addresses.listen(0, "127.0.0.1")
-  await once(addresses, "listening")
-  const address = addresses.address()
-  if (address === null || typeof address === "string") throw new Error("The server has no port")
-  provide("postgres", `http://127.0.0.1:${address.port}`)
+  provide("postgres", url)
   return async () => {
-    addresses.close()
+    close()
     if (server === undefined || server.exitCode !== null) return
     const ended = once(server, "exit")
     server.stdin?.end()

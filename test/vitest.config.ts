@@ -43,7 +43,13 @@ export default defineConfig({
       // One process for many files: to start one and load the sources takes longer than most of them
       {
         extends: true,
-        test: { name: "shared", include: FILES, exclude: ALONE, isolate: false, globalSetup: [file("postgres.ts"), file("browser.ts")] }
+        test: {
+          name: "shared",
+          include: FILES,
+          exclude: ALONE,
+          isolate: false,
+          globalSetup: [file("postgres.ts"), file("browser.ts"), file("program.ts")]
+        }
       }
     ]
   }

@@ -26,8 +26,11 @@ if (changes.length > 0)
     }
   })
 
-/** The options of a server whose sources are changed so. */
+const bin = fileURLToPath(new URL("../../packages/millrace/bin/millrace.js", import.meta.url))
+
+/** The options of a server that runs the sources, changed so. */
 export const changed = (changes: ReadonlyArray<Change>, { env = {}, nodeArgs = [], ...options }: Options = {}): Options => ({
+  script: bin,
   ...options,
   env: { ...env, TEST_CHANGES: JSON.stringify(changes) },
   nodeArgs: [...nodeArgs, "--import", fileURLToPath(import.meta.url)]

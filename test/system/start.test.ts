@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs"
 import { promisify } from "node:util"
 import { Schema } from "effect"
 import { expect, test } from "vitest"
-import { auditOf, call, header, newStore, serve } from "./Server.ts"
+import { auditOf, bin, call, header, newStore, serve } from "./Server.ts"
 
 const run = promisify(execFile)
 
@@ -54,7 +54,7 @@ const fetched = async (line: string): Promise<string> => {
 test("npm start prints a key and three calls to paste, which work and report their cost and balance", { timeout: 60_000 }, async () => {
   const { url: store } = newStore()
   expect(START.slice(0, 4)).toEqual(["serve", "--demo", "--speech", "espeak"])
-  const server = await serve([...START.slice(1), "--store", store])
+  const server = await serve([...START.slice(1), "--store", store], { script: bin })
   await server.until(() => invitation(server.stdout).curls.length === 3)
   const first = invitation(server.stdout)
 
@@ -79,7 +79,7 @@ test("npm start prints a key and three calls to paste, which work and report the
   const { code, stderr } = await server.stop()
   expect([answered, code]).toEqual(["198", 0])
   expect(stderr).not.toMatch(/error|warn|mr_live/iu)
-  const again = await serve([...START.slice(1), "--store", store, "--port", String(server.port)])
+  const again = await serve([...START.slice(1), "--store", store, "--port", String(server.port)], { script: bin })
   await again.until(() => invitation(again.stdout).curls.length === 3)
   const second = invitation(again.stdout)
   expect(again.port).toBe(server.port)

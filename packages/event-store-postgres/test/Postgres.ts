@@ -5,6 +5,7 @@
 import { Effect } from "effect"
 import pg from "pg"
 import { afterAll, inject } from "vitest"
+import { obtain } from "../../../test/OnRequest.ts"
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -14,14 +15,7 @@ declare module "vitest" {
 }
 
 /** The server that the tests share. */
-export const url = async (): Promise<string> => {
-  const named = process.env["MILLRACE_TEST_POSTGRES_URL"]
-  if (named !== undefined) return named
-  const answer = await fetch(inject("postgres"))
-  const text = await answer.text()
-  if (!answer.ok) throw new Error(text)
-  return text
-}
+export const url = async (): Promise<string> => process.env["MILLRACE_TEST_POSTGRES_URL"] ?? obtain(inject("postgres"))
 
 let schemas = 0
 

@@ -13,8 +13,8 @@ import {
   Audit,
   Balance,
   BIN,
-  bin,
   call,
+  compiledBeside,
   eventsOf,
   Granted,
   header,
@@ -22,6 +22,7 @@ import {
   newStore,
   Opened,
   Process,
+  program,
   type Server,
   serve,
   UNLIMITED
@@ -456,9 +457,9 @@ if (!hasScript) console.warn("SKIPPED: there is no `script` here that could pret
 describe.skipIf(!hasScript)("on a terminal", () => {
   const onTerminal = async (...args: ReadonlyArray<string>) => inColour({ NO_COLOR: "1" }, ...args)
   const inColour = async (env: Readonly<Record<string, string>>, ...args: ReadonlyArray<string>) => {
-    const line = [process.execPath, bin, ...args].map((word) => `'${word}'`).join(" ")
+    const line = [process.execPath, program, ...args].map((word) => `'${word}'`).join(" ")
     const file = join(store.folder, "typescript")
-    const failed = await promisify(execFile)("script", ["-qec", line, file], { env: { ...process.env, ...env } }).then(
+    const failed = await promisify(execFile)("script", ["-qec", line, file], { env: { ...process.env, ...compiledBeside, ...env } }).then(
       () => false,
       () => true
     )

@@ -143,11 +143,11 @@ describe("millrace", () => {
   })
 
   it("is refused by an old Node.js of this machine before anything else is loaded", async ({ skip }) => {
-    const { code, stdout } = await runProcess([], { program: "/usr/bin/node", nodeArgs: ["--version"], script: null })
+    const { code, stdout } = await runProcess([], { node: "/usr/bin/node", nodeArgs: ["--version"], script: null })
     const [, major = 0, minor = 0] = (/^v(\d+)\.(\d+)/u.exec(stdout) ?? []).map(Number)
     const isOld = code === 0 && (major < 22 || (major === 22 && minor < 19))
     skip(!isOld, "SKIPPED: /usr/bin/node is not there, or new enough")
-    expect(await runProcess(["serve"], { program: "/usr/bin/node", script: bin })).toEqual({
+    expect(await runProcess(["serve"], { node: "/usr/bin/node", script: bin })).toEqual({
       code: 1,
       stdout: "",
       stderr: `millrace needs Node.js 22.19 or newer; this is ${stdout.trim()}.\n`
