@@ -4,8 +4,11 @@
  */
 import { isIP } from "node:net"
 import { Passkey } from "@millrace/core"
-import * as WebAuthn from "@simplewebauthn/server"
+import type * as WebAuthn from "@simplewebauthn/server"
 import { Effect, Schema } from "effect"
+
+/** The library is loaded when somebody uses a passkey: its 250 files are a tenth of what a process costs to start, and most need none. */
+const webAuthn = (): Promise<typeof WebAuthn> => import("@simplewebauthn/server")
 
 /** Passkeys belong to a host name, and people reach this server under an IP address. */
 export class PasskeysUnavailable extends Schema.TaggedError<PasskeysUnavailable>()("PasskeysUnavailable", {
@@ -54,8 +57,8 @@ export const creationOptions = (
   user: { readonly id: string; readonly name: string; readonly has: ReadonlyArray<Descriptor> },
   challenge: string
 ): Effect.Effect<WebAuthn.PublicKeyCredentialCreationOptionsJSON> =>
-  Effect.promise(() =>
-    WebAuthn.generateRegistrationOptions({
+  Effect.promise(async () =>
+    (await webAuthn()).generateRegistrationOptions({
       rpName: party.name,
       rpID: party.id,
       userName: user.name,
@@ -69,13 +72,15 @@ export const creationOptions = (
 
 /** What a browser asks an authenticator for to sign in: any passkey that it has for this site. */
 export const requestOptions = ({ id }: RelyingParty, challenge: string): Effect.Effect<WebAuthn.PublicKeyCredentialRequestOptionsJSON> =>
-  Effect.promise(() => WebAuthn.generateAuthenticationOptions({ rpID: id, challenge: bytesOf(challenge), userVerification: "required" }))
+  Effect.promise(async () =>
+    (await webAuthn()).generateAuthenticationOptions({ rpID: id, challenge: bytesOf(challenge), userVerification: "required" })
+  )
 
 const INVALID = new Passkey.PasskeyRefused({ reason: "invalid" })
 
 /** The library throws for whatever is not right. */
-const checked = <A>(check: () => Promise<A>): Effect.Effect<A, Passkey.PasskeyRefused> =>
-  Effect.tryPromise({ try: check, catch: () => INVALID })
+const checked = <A>(check: (library: typeof WebAuthn) => Promise<A>): Effect.Effect<A, Passkey.PasskeyRefused> =>
+  Effect.flatMap(Effect.promise(webAuthn), (library) => Effect.tryPromise({ try: () => check(library), catch: () => INVALID }))
 
 const ClientData = Schema.fromJsonString(Schema.Struct({ challenge: Schema.String }))
 const decodeClientData = Schema.decodeUnknownEffect(ClientData)
@@ -93,8 +98,8 @@ export const added = (
   challenge: string
 ): Effect.Effect<{ readonly credentialId: string; readonly publicKey: string; readonly counter: number }, Passkey.PasskeyRefused> =>
   Effect.flatMap(
-    checked(() =>
-      WebAuthn.verifyRegistrationResponse({
+    checked((library) =>
+      library.verifyRegistrationResponse({
         response,
         expectedChallenge: challenge,
         expectedOrigin: origin,
@@ -120,8 +125,8 @@ export const signed = (
   credential: { readonly credentialId: string; readonly publicKey: string }
 ): Effect.Effect<number, Passkey.PasskeyRefused> =>
   Effect.flatMap(
-    checked(() =>
-      WebAuthn.verifyAuthenticationResponse({
+    checked((library) =>
+      library.verifyAuthenticationResponse({
         response,
         expectedChallenge: challenge,
         expectedOrigin: origin,
