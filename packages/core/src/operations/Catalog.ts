@@ -200,22 +200,37 @@ const describeAll = (operations: ReadonlyArray<Operation.Any>, groups: Groups): 
     const operation = left.get(key)
     if (operation === undefined) throw new Error(`Group ${group} names ${key}, which is in another or is no operation here`)
     left.delete(key)
-    described.set(key, describe(operation, group))
+    const { details, entry } = describedOnce(operation)
+    described.set(key, { operation, entry: { ...entry, group }, details })
   }
   for (const [group, { operations }] of Object.entries(groups)) for (const { key } of operations) join(group, key)
   for (const key of [...left.keys()]) join(upstreamOf(key), key)
   return described
 }
 
-const describe = (operation: Operation.Any, group: string): StaticEntry => {
+/** What is told of an operation in any group. */
+interface Described extends Pick<StaticEntry, "details"> {
+  readonly entry: Omit<StaticEntry["entry"], "group">
+}
+
+const descriptions = new WeakMap<Operation.Any, Described>()
+
+/** An operation never changes, so a process makes its JSON Schemas once for all of its hosts: they take longest of what a catalog needs. */
+const describedOnce = (operation: Operation.Any): Described => {
+  const known = descriptions.get(operation)
+  if (known !== undefined) return known
+  const made = describe(operation)
+  descriptions.set(operation, made)
+  return made
+}
+
+const describe = (operation: Operation.Any): Described => {
   const { key, summary, description = null, route, success } = operation
   return {
-    operation,
     entry: {
       key,
       name: wordsOf(key),
       summary,
-      group,
       method: route.method,
       path: route.path.replaceAll(/:(?<name>\w+)/gu, "{$<name>}"),
       bounds: { params: boundsOf(route.params, "ignore"), query: boundsOf(route.query, "ignore"), body: boundsOf(route.body, "error") }
