@@ -2,16 +2,21 @@
  * Every row, driven over HTTP: each bound from both sides, each type, each price to the thousandth. What is refused
  * names its field and costs nothing.
  */
-import { Effect, Schedule } from "effect"
-import { describe, expect } from "vitest"
+import { Effect, Exit, Schedule, Scope } from "effect"
+import { afterAll, describe, expect } from "vitest"
 import { absent, accepted, type Case, type Input, least, refused } from "./Cases.ts"
-import { host, testing } from "./Host.ts"
+import { hostWith, testing } from "./Host.ts"
 import type { Answer } from "./Requests.ts"
 import * as Requests from "./Requests.ts"
 import type { Row } from "./Row.ts"
 import { rows } from "./Rows.ts"
 
 const CREDITS = 10_000
+
+const scope = Scope.makeUnsafe()
+/** One host for all rows: to start one takes longer than most tests here. Each test has accounts of its own, and asks about them alone. */
+const host = Effect.runSync(Effect.cached(Scope.provide(hostWith({}), scope)))
+afterAll(() => Effect.runPromise(Scope.close(scope, Exit.void)))
 
 /** What a call costs by the row, in thousandths of a credit. */
 const costOf = ({ price }: Row, { emails }: Input): number => {
