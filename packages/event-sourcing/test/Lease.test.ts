@@ -401,7 +401,8 @@ const play = (schedule: ReadonlyArray<Act>, stubborn: boolean) =>
     return { ...seen, hosts: new Set(passed).size }
   })
 
-describe("any schedule", () => {
+// With time to spare on a machine with other work
+describe("any schedule", { timeout: 120_000 }, () => {
   const all = async (
     schedule: fc.Arbitrary<ReadonlyArray<Act>>,
     stubborn: boolean,

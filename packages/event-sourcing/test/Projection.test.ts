@@ -657,7 +657,8 @@ describe("rebuilding", () => {
   )
 })
 
-describe("any schedule", () => {
+// With time to spare on a machine with other work
+describe("any schedule", { timeout: 120_000 }, () => {
   const step = fc.record({
     act: fc.constantFrom("append", "append", "append", "pass", "restart", "crash", "events", "states", "rebuild", "store"),
     host: fc.nat({ max: 1 }),
