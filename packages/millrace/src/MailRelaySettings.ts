@@ -5,24 +5,13 @@ import { MailRelay } from "@millrace/core"
 import { Effect, Layer, Option } from "effect"
 import * as Output from "./Output.ts"
 import type * as PublicUrl from "./PublicUrl.ts"
+import { serverUrl } from "./ServerUrl.ts"
 import * as Setting from "./Setting.ts"
 
 /** A relay, or `print`. */
 type Relay = URL | "print"
 
-const isDecodable = (text: string): boolean => {
-  try {
-    decodeURIComponent(text)
-    return true
-  } catch {
-    return false
-  }
-}
-
-const addressOf = (text: string): URL | undefined => {
-  const url = /^smtps?:\/\/[^/]/u.test(text) ? URL.parse(text) : null
-  return url !== null && isDecodable(url.username) && isDecodable(url.password) ? url : undefined
-}
+const addressOf = serverUrl(/^smtps?:\/\/[^/]/u)
 
 /** A relay that speaks SMTP. */
 export const address: Setting.Kind<URL> = {

@@ -14,6 +14,7 @@ import {
 } from "@millrace/upstreams"
 import { Config, Effect, Layer, Option } from "effect"
 import { CommandFailed, fail } from "./Failure.ts"
+import { decoded } from "./ServerUrl.ts"
 import * as Setting from "./Setting.ts"
 import * as VideoProvider from "./VideoProvider.ts"
 
@@ -195,15 +196,6 @@ const speech = Effect.fnUntraced(function* (choice: Choice["speech"]) {
   if (choice.value === ESPEAK) return yield* espeak
   return OpenAiSpeechSynthesizer.layer({ baseUrl: choice.value.url, ...(yield* keyOf("MILLRACE_SPEECH_KEY")) })
 })
-
-/** Undefined for a malformed text. */
-const decoded = (text: string): string | undefined => {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return undefined
-  }
-}
 
 const images = Effect.fnUntraced(function* (choice: Choice["images"]) {
   if (Option.isNone(choice)) return Image.ImageGenerator.unconfigured

@@ -3,6 +3,7 @@ import { e164, SmsReceiver, type Vault } from "@millrace/core"
 import type { EventStore, StateStore } from "@millrace/event-sourcing"
 import { SmsHooks } from "@millrace/http"
 import { Config, Context, Effect, Layer, Option, Redacted, Struct } from "effect"
+import { serverUrl } from "./ServerUrl.ts"
 import * as Setting from "./Setting.ts"
 
 const secret = (flag: string, description: string) =>
@@ -14,25 +15,9 @@ const addressOf = (text: string): URL | undefined => (/^https?:/u.test(text) && 
 
 export const address: Setting.Kind<URL> = { metavar: "url", parse: addressOf, expected: "such as https://api.example.com", secret: true }
 
-/** Whether it stands for a text: a percent sign in a password must be written as `%25`. */
-const isEncoded = (text: string): boolean => {
-  try {
-    decodeURIComponent(text)
-    return true
-  } catch {
-    return false
-  }
-}
-
-const smscOf = (text: string): URL | undefined => {
-  if (!/^ss?mpp:\/\/[^/]/u.test(text) || !URL.canParse(text)) return undefined
-  const url = new URL(text)
-  return isEncoded(url.username) && isEncoded(url.password) ? url : undefined
-}
-
 export const smsc: Setting.Kind<URL> = {
   metavar: "url",
-  parse: smscOf,
+  parse: serverUrl(/^ss?mpp:\/\/[^/]/u),
   expected: "such as smpp://name:password@smsc.example.com:2775, or ssmpp: for TLS",
   secret: true
 }
