@@ -65,7 +65,7 @@ export const atOf = (event: EventData): string => event.metadata.slice(AT_START,
 export const verified = (previous: Hash, event: RecordedEvent): Hash | undefined => {
   if (!isSealed(event)) return undefined
   const hash = linkOf(previous, event.stream, event.revision, event, atOf(event), event.metadata.slice(AT_END))
-  return event.metadata.startsWith(hash, OPEN.length) ? hash : undefined
+  return hash === hashOf(event) ? hash : undefined
 }
 
 /** Whether the event's hash is correct, given the hash of the event before it. */
