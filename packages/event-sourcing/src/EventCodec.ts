@@ -36,14 +36,12 @@ export interface EventCodec<Event extends Tagged> {
  * skipped.
  */
 export const make = <Event extends Tagged>(events: Schema.Codec<Event, Tagged>, upcasts: Upcasts = {}): EventCodec<Event> => {
-  const encodeSchema = FieldDecoder.make(Schema.flip(events)) // decoding the flipped schema is encoding
-  const decodeSchema = FieldDecoder.make(events)
-  // A fold compares the tag of an event dozens of times. V8 compares texts of the program by address, and texts that were read by character
-  const tags = FieldDecoder.tagsOf(events)
+  const encoder = FieldDecoder.make(Schema.flip(events)) // decoding the flipped schema is encoding
+  const decoder = FieldDecoder.make(events)
   const upcastTypes = new Set(Object.keys(upcasts))
   return {
     encode: (event) => {
-      const encoded = encodeSchema(event)
+      const encoded = encoder.decode(event)
       // JSON leaves out what is undefined
       return { type: encoded._tag, data: JSON.stringify({ ...encoded, _tag: undefined }) }
     },
@@ -51,9 +49,11 @@ export const make = <Event extends Tagged>(events: Schema.Codec<Event, Tagged>, 
       try {
         const fields = JSON.parse(data)
         const upcast = upcastTypes.has(type) ? upcasts[type] : undefined
-        if (upcast !== undefined) return decodeSchema(upcast(fields))
-        fields._tag = tags.get(type) ?? type
-        return decodeSchema(fields)
+        if (upcast !== undefined) return decoder.decode(upcast(fields))
+        const event = decoder.decodeFields(type, fields)
+        if (event !== undefined) return event
+        fields._tag = type
+        return decoder.decode(fields)
       } catch (cause) {
         throw new UnreadableEvent(`${type}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause })
       }
