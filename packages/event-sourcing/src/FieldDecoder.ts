@@ -23,11 +23,20 @@ export interface FieldDecoder<Event> {
 export const make = <Event extends Tagged>(schema: Schema.Codec<Event, Tagged>): FieldDecoder<Event> => {
   SchemaJITCompiler.enable(schema.ast)
   const decode = Schema.decodeUnknownSync(schema)
-  const tags = byTag(schema.ast)
+  const structs = byTag(schema.ast)
+  const compiled = new Map<string, StructCompiler.Decode>()
+  // Compiled for the first event of its tag, because most processes see few of the hundreds of tags
+  const compile = (tag: string): StructCompiler.Decode | undefined => {
+    const struct = structs.get(tag)
+    if (struct === undefined) return undefined
+    const decoder = StructCompiler.compile(struct, "_tag") ?? BY_SCHEMA
+    compiled.set(tag, decoder)
+    return decoder
+  }
   const decodeFields = (tag: string, fields: unknown): Event | undefined => {
     try {
       // Of the schema of this tag, as its result is
-      return tags.get(tag)?.(fields) as Event | undefined
+      return (compiled.get(tag) ?? compile(tag))?.(fields) as Event | undefined
     } catch {
       return undefined
     }
@@ -35,21 +44,20 @@ export const make = <Event extends Tagged>(schema: Schema.Codec<Event, Tagged>):
   return { decodeFields, decode: (encoded) => decodeFields(encoded._tag, encoded) ?? decode(encoded) }
 }
 
-/** The compiled decoders. Empty if the tag does not determine the decoding. */
-const byTag = (ast: SchemaAST.AST): ReadonlyMap<string, StructCompiler.Decode> => {
-  const tags = new Map<string, StructCompiler.Decode>()
+const BY_SCHEMA: StructCompiler.Decode = () => undefined
+
+/** The structs of the tags. Empty if the tag does not determine the decoding. */
+const byTag = (ast: SchemaAST.AST): ReadonlyMap<string, SchemaAST.AST> => {
+  const structs = new Map<string, SchemaAST.AST>()
   const isUnion = SchemaAST.isUnion(ast)
   // A check of a whole union is not one of a tag
-  if (isUnion && (ast.encoding ?? ast.encodingChecks ?? ast.checks) !== undefined) return tags
-  const seen = new Set<string>()
+  if (isUnion && (ast.encoding ?? ast.encodingChecks ?? ast.checks) !== undefined) return structs
   for (const member of isUnion ? ast.types : [ast]) {
     const tag = tagOf(member)
-    if (tag === undefined || seen.has(tag)) return new Map()
-    seen.add(tag)
-    const compiled = StructCompiler.compile(member, "_tag")
-    if (compiled !== undefined) tags.set(tag, compiled)
+    if (tag === undefined || structs.has(tag)) return new Map()
+    structs.set(tag, member)
   }
-  return tags
+  return structs
 }
 
 const tagOf = (ast: SchemaAST.AST): string | undefined => {
