@@ -5,7 +5,7 @@ import type { Vault, VaultFailure } from "../vault/Vault.ts"
 import { Details } from "../work/JobOperation.ts"
 import type { OperationError, OperationFailed } from "../work/OperationError.ts"
 import * as Reason from "../work/Reason.ts"
-import { isTransient } from "../work/Transient.ts"
+import { retryTransient } from "../work/Transient.ts"
 import { RETRY_STORE, Unreadable, type Worked } from "./AttemptWork.ts"
 import type { LeaseLost } from "./Heartbeat.ts"
 import * as Job from "./Job.ts"
@@ -65,7 +65,7 @@ const recorded = (
     .whileEnding(
       jobId,
       end.pipe(
-        Effect.retry({ while: isTransient, ...RETRY_STORE }),
+        retryTransient(RETRY_STORE),
         Effect.tap((committed) => {
           onEnd(committed.position)
           return Job.isEnded(committed.state) ? Effect.ignore(jobs.settleBy(jobId, committed)) : Effect.void

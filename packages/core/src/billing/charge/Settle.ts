@@ -8,7 +8,7 @@ import { outcome } from "../../ledger/Account.ts"
 import * as Decisions from "../../ledger/Decisions.ts"
 import type { Committed } from "../../ledger/Ledger.ts"
 import type { Done } from "../../work/Perform.ts"
-import { isTransient } from "../../work/Transient.ts"
+import { isTransient, retryTransient } from "../../work/Transient.ts"
 import * as Amends from "./Amends.ts"
 import {
   type Billed,
@@ -65,7 +65,7 @@ const settleAgain = (
     Effect.map((committed) => replyOf(needs, held.call, done, committed)),
     // The account has forgotten the outcome while the store did not answer: read it from the stream
     Effect.catchTag("ReservationNotFound", () => readEnd(needs, held, done)),
-    Effect.retry({ while: isTransient, ...TRY_AGAIN })
+    retryTransient(TRY_AGAIN)
   )
 
 const refused = (needs: Needs, held: Held, done: Delivered, error: SettleError): Effect.Effect<Reply, ResultWithheld | OutcomeUnknown> => {
@@ -105,7 +105,7 @@ const chargeLate = Effect.fnUntraced(
     const reserve = { ...reserveOf(call, needs.ledger), trial: false }
     const settle = Decisions.settleLate(reserve, settleOf(before.reservationId, done))
     const committed = yield* needs.ledger.execute(accountId, settle, { $correlationId: requestId }).pipe(
-      Effect.retry({ while: isTransient, ...TRY_AGAIN }),
+      retryTransient(TRY_AGAIN),
       Effect.catchIf(isTransient, () => Amends.outcomeUnknown(needs, call))
     )
     // Another attempt may have replaced the reply meanwhile, and then failed
