@@ -31,6 +31,8 @@ export const of = <State, Event extends Tagged>(
 export interface Projection<State> {
   /** The current state, or the state once it contains the requested position. */
   readonly read: (options?: ReadOptions) => Effect.Effect<Folded<State>, ProjectionBehind | ProjectionStopped>
+  /** The current state, if `read` would answer at once. */
+  readonly readNow: () => Folded<State> | undefined
   /** The state once it contains every event written before the call. */
   readonly caughtUp: (
     options?: Pick<ReadOptions, "within">
@@ -72,6 +74,7 @@ export const make = <State>(
     yield* Effect.forkScoped(projector.storeNowAndThen(store, options))
     return {
       read: (options) => projector.read(options),
+      readNow: () => projector.readNow(),
       keep: (effect) => projector.need.keep(effect),
       caughtUp: (options) => Effect.flatMap(events.head, (head) => projector.read({ ...options, atLeast: head })),
       past: (position) => projector.until((folded) => folded.position > position),

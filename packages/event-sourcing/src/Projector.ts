@@ -96,6 +96,12 @@ export class Projector<State> {
 
   // reading
 
+  /** The state, if a {@link read} would answer at once. */
+  readNow(): Folded<State> | undefined {
+    this.need.ask()
+    return this.#status.stopped === undefined && this.#isCurrent ? this.#live : undefined
+  }
+
   read({ atLeast = start, within = "5 seconds" }: ReadOptions = {}): Effect.Effect<Folded<State>, ProjectionBehind | ProjectionStopped> {
     return Effect.suspend(() => {
       this.need.ask()

@@ -205,6 +205,32 @@ describe("reading", () => {
   )
 
   testing(
+    "at once answers as reading does, unless that would wait or fail",
+    Effect.gen(function* () {
+      const idleAfter = 60_000
+      const sleeping = yield* Projection.make({ ...seen(), name: "sleeping" }, { idleAfter })
+      const stopping = yield* Projection.make({
+        ...seen(),
+        evolve: () => {
+          throw new Error("no")
+        }
+      })
+      yield* write(a, "Added")
+      expect(sleeping.readNow()).toBeUndefined()
+      yield* settle
+      // It was asked for, so it follows the log now
+      expect(sleeping.readNow()).toEqual(yield* sleeping.read())
+      expect(sleeping.readNow()?.state).toHaveLength(1)
+      expect(stopping.readNow()).toBeUndefined()
+      yield* pass(2 * idleAfter + 1)
+      yield* write(a, "Added")
+      // These stores answer within the call, so that a projection that is woken may have caught up
+      const woken = sleeping.readNow()
+      expect(woken?.state ?? (yield* sleeping.read()).state).toEqual(yield* logOf({}))
+    })
+  )
+
+  testing(
     "waits no longer than `within`",
     Effect.gen(function* () {
       const projection = yield* Projection.make(seen())

@@ -9,9 +9,14 @@ import { type Done, encode } from "../work/Perform.ts"
 import type { Owner } from "./Documents.ts"
 import * as Job from "./Job.ts"
 import type { JobCall, Jobs } from "./Jobs.ts"
-import { isOpen, jsonText, viewer } from "./JobView.ts"
+import { isOpen, viewer } from "./JobView.ts"
 
-const encoderOf = Function.memoize((operation: AnyJob) => Schema.encodeUnknownSync(jsonText(inputOf(operation.route))))
+/** What is the same for all jobs of an operation: how their input is written, and their times in milliseconds. */
+const termsOf = Function.memoize((operation: AnyJob) => ({
+  encode: Schema.encodeUnknownSync(Schema.toCodecJson(inputOf(operation.route))),
+  within: Duration.toMillis(operation.deadline),
+  retention: Duration.toMillis(operation.retention)
+}))
 
 /** A job that is ready to be accepted: its input is stored. */
 export interface Prepared {
@@ -42,7 +47,8 @@ export const prepare = <Op extends AnyJob>(
 ): Effect.Effect<Prepared, VaultFailure | OperationFailed | Aggregate.Failure> =>
   Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
-    const text = encoderOf(operation)(input)
+    const { encode: encodeInput, retention, within } = termsOf(operation)
+    const text = JSON.stringify(encodeInput(input))
     const command: Job.Accept = {
       accountId,
       operation: operation.key,
@@ -52,8 +58,8 @@ export const prepare = <Op extends AnyJob>(
       quantity,
       input: yield* keepInput(jobs, { jobId, accountId }, text),
       attempts: operation.attempts,
-      within: Duration.toMillis(operation.deadline),
-      retention: Duration.toMillis(jobs.retention ?? operation.retention)
+      within,
+      retention: jobs.retention ?? retention
     }
     const view = viewer(operation.family)(jobs, jobId, { job: Job.accepted(command, now), at: now })
     return { done: yield* encode(operation.key, operation.success, { data: operation.created(view) }), command, input: text }

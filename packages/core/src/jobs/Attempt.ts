@@ -3,14 +3,14 @@
  * but the newest.
  */
 import type { Aggregate, EventStore } from "@millrace/event-sourcing"
-import { Effect, Exit, FiberSet } from "effect"
-import { Vault } from "../vault/Vault.ts"
+import { Effect, Exit, Fiber } from "effect"
+import { Vault, type VaultFailure } from "../vault/Vault.ts"
 import type { AnyJob } from "../work/Operation.ts"
 import type { OperationError } from "../work/OperationError.ts"
 import * as Perform from "../work/Perform.ts"
 import * as AttemptEnd from "./AttemptEnd.ts"
 import * as AttemptWork from "./AttemptWork.ts"
-import { elapsed, keepLease, LeaseLost } from "./Heartbeat.ts"
+import * as Heartbeat from "./Heartbeat.ts"
 import * as Job from "./Job.ts"
 import { Jobs } from "./Jobs.ts"
 
@@ -26,10 +26,10 @@ export interface AttemptResult {
 
 /** A job that this runner has claimed. */
 export interface Claimed extends AttemptEnd.Ending {
-  /** A time before the claim, from `elapsed`. */
+  /** A time before the claim, from `Heartbeat.elapsed`. */
   readonly startedAt: number
-  /** The job's input as JSON text, where this process has it. */
-  readonly input?: string
+  /** The job's input as JSON text, where this process has it or is opening it. */
+  readonly input?: Effect.Effect<string, VaultFailure> | undefined
 }
 
 /** Returns the functions that make attempts. An interrupted attempt hands its job back. */
@@ -37,7 +37,7 @@ export const make = Effect.fnUntraced(function* ({ backOff, lease, runner }: Opt
   const jobs = yield* Jobs
   const vault = yield* Vault
   const perform = yield* Perform.make
-  const fork = yield* FiberSet.makeRuntime<never>()
+  const keepLease = yield* Heartbeat.make(jobs, lease)
 
   /** Works on the job in this fiber, which is interrupted if the attempt loses the job. */
   const worked = <R>(operation: AnyJob<OperationError, R>, { input, job, jobId, startedAt }: Claimed) =>
@@ -47,11 +47,11 @@ export const make = Effect.fnUntraced(function* ({ backOff, lease, runner }: Opt
         isLost = true
         fiber.interruptUnsafe()
       }
-      const beats = fork(Effect.catch(keepLease(jobs, jobId, job.attempt, { lease, startedAt }), () => Effect.sync(lose)))
+      const letGo = keepLease({ jobId, attempt: job.attempt, startedAt, lose })
       const work = AttemptWork.work({ jobs, perform }, operation, { jobId, job, input, lose })
       return Effect.map(Effect.exit(Effect.interruptible(work)), (exit) => {
-        beats.interruptUnsafe()
-        return isLost ? Exit.fail(new LeaseLost()) : exit
+        letGo()
+        return isLost ? Exit.fail(new Heartbeat.LeaseLost()) : exit
       })
     })
 
@@ -74,12 +74,13 @@ export const make = Effect.fnUntraced(function* ({ backOff, lease, runner }: Opt
   ): Effect.Effect<AttemptResult, Aggregate.Failure, R> =>
     Effect.uninterruptible(
       Effect.gen(function* () {
-        const startedAt = yield* elapsed
+        const startedAt = yield* Heartbeat.elapsed
+        const input = yield* AttemptWork.openEarly(jobs, jobId)
         const claim = yield* jobs.execute(jobId, Job.start({ runner, lease }))
         const { events, position, state: job } = claim
         if (events.length > 0 && job.status === "running") {
           onClaim(position)
-          return yield* run(operation, { jobId, job, startedAt, onEnd })
+          return yield* run(operation, { jobId, job, startedAt, input: input && Fiber.join(input), onEnd })
         }
         // The claim itself fails a job that is past its deadline or has no attempts left
         if (events.length > 0) yield* Effect.ignore(jobs.settleBy(jobId, claim))

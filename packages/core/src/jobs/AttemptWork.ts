@@ -1,6 +1,6 @@
 /** The work of one attempt: opens the job's input, runs its operation, and records its progress. */
 import type { Aggregate } from "@millrace/event-sourcing"
-import { Effect, Function, Predicate, Schedule, Schema, type Stream } from "effect"
+import { Effect, type Fiber, Function, Predicate, Schedule, Schema, type Stream } from "effect"
 import { BlobStore } from "../vault/BlobStore.ts"
 import { ofJob, type VaultFailure } from "../vault/Vault.ts"
 import { inputOf } from "../work/Contract.ts"
@@ -9,7 +9,7 @@ import type { AnyJob } from "../work/Operation.ts"
 import { type OperationError, type OperationFailed, UpstreamUnavailable } from "../work/OperationError.ts"
 import { called, type Done, type Perform } from "../work/Perform.ts"
 import * as Reason from "../work/Reason.ts"
-import { isTransient } from "../work/Transient.ts"
+import { retryTransient } from "../work/Transient.ts"
 import type { Owner } from "./Documents.ts"
 import * as Job from "./Job.ts"
 import type { Jobs } from "./Jobs.ts"
@@ -31,11 +31,23 @@ export const RETRY_STORE = { schedule: Schedule.min([Schedule.exponential("100 m
 export interface Attempt {
   readonly jobId: string
   readonly job: Job.Running
-  /** The job's input as JSON text, where this process has it. Otherwise it is opened. */
-  readonly input: string | undefined
+  /** The job's input as JSON text, where this process has it or is opening it. Otherwise it is opened. */
+  readonly input: Effect.Effect<string, VaultFailure> | undefined
   /** Interrupts the attempt. Called when the store refuses an event because the attempt is over. */
   readonly lose: () => void
 }
+
+/**
+ * Begins to open the input of a job that is about to be claimed, if the job is in memory: so that takes no time after the claim. Its store is
+ * asked for the keys as ever.
+ */
+export const openEarly = (jobs: Jobs["Service"], jobId: string): Effect.Effect<Fiber.Fiber<string, VaultFailure> | undefined> =>
+  Effect.suspend(() => {
+    const job = jobs.known(jobId)
+    if (job === undefined || !Job.isOpen(job)) return Effect.undefined
+    const { accountId, input } = job.accepted
+    return Effect.forkChild(jobs.documents.open({ jobId, accountId }, "input", input), { startImmediately: true })
+  })
 
 /** Runs the attempt's operation. */
 export const work = <E extends OperationError, R>(
@@ -48,13 +60,18 @@ export const work = <E extends OperationError, R>(
     const owner = { jobId, accountId: accepted.accountId }
     const { family } = operation
     const readInput = inputReaderOf(operation)
-    const input = yield* text === undefined ? opened(jobs, owner, "input", accepted.input, readInput) : readInput(text)
+    const input = yield* readInput(yield* text ?? jobs.documents.open(owner, "input", accepted.input))
+    // Made at the first progress, because many jobs report none
+    let record: RunningJob<unknown>["progress"] | undefined
     const running: RunningJob<unknown> = {
       id: jobId,
       accountId: accepted.accountId,
       attempt,
-      checkpoint: checkpoint === undefined ? undefined : yield* opened(jobs, owner, "checkpoint", checkpoint, readerOf(family.checkpoint)),
-      progress: recorder(jobs, owner, job, family.checkpoint, lose),
+      checkpoint: checkpoint && (yield* readerOf(family.checkpoint)(yield* jobs.documents.open(owner, "checkpoint", checkpoint))),
+      progress: (percent, checkpoint) => {
+        record ??= recorder(jobs, owner, job, family.checkpoint, lose)
+        return record(percent, checkpoint)
+      },
       store: <E, R>(content: Uint8Array | Stream.Stream<Uint8Array, E, R>, { contentType }: { readonly contentType: string }) =>
         stored(jobs, owner, content, contentType)
     }
@@ -81,14 +98,6 @@ const readerOf = Function.memoize((schema: Schema.Codec<unknown, unknown>): Read
 
 const inputReaderOf = Function.memoize((operation: AnyJob): Reader => readerOf(inputOf(operation.route)))
 
-const opened = (
-  jobs: Jobs["Service"],
-  owner: Owner,
-  purpose: "input" | "checkpoint",
-  document: Job.Document,
-  read: Reader
-): Effect.Effect<unknown, VaultFailure> => Effect.flatMap(jobs.documents.open(owner, purpose, document), read)
-
 const encoderOf = Function.memoize((schema: Schema.Codec<unknown, unknown>) => Schema.encodeSync(jsonText(schema)))
 
 /**
@@ -113,7 +122,7 @@ const recorder = <Checkpoint>(
       older = last
       last = document
     },
-    Effect.retry({ while: isTransient, ...RETRY_STORE }),
+    retryTransient(RETRY_STORE),
     Effect.catchTag("AttemptOver", () => Effect.andThen(Effect.sync(lose), Effect.never)),
     Effect.mapError((error: Aggregate.Failure | VaultFailure) => unavailable("jobs", error))
   )

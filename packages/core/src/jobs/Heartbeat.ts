@@ -1,5 +1,8 @@
-/** Extends the lease of a running attempt. */
-import { Clock, Effect, Schema } from "effect"
+/**
+ * Extends the leases of running attempts. Most attempts end before a lease needs that, so one fiber waits for all of them, and an attempt gets
+ * a fiber of its own only once its lease is due.
+ */
+import { Clock, Effect, type Fiber, FiberSet, Latch, Schema, type Scope } from "effect"
 import { isTransient } from "../work/Transient.ts"
 import * as Job from "./Job.ts"
 import type { Jobs } from "./Jobs.ts"
@@ -17,16 +20,67 @@ export const elapsed = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(na
 /** As {@link elapsed}, outside of an effect. */
 export const elapsedBy = (clock: Clock.Clock): number => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
 
+/** An attempt whose lease is kept. */
+export interface Leased {
+  readonly jobId: string
+  readonly attempt: number
+  /** A time before the claim, from {@link elapsed}. */
+  readonly startedAt: number
+  /** Called if the lease is lost. */
+  readonly lose: () => void
+}
+
+/** Begins to keep a lease. Returns the function that ends it. */
+type Keep = (leased: Leased) => () => void
+
+/** Keeps leases of `lease` milliseconds until the scope closes. */
+export const make: (jobs: Jobs["Service"], lease: number) => Effect.Effect<Keep, never, Scope.Scope> = Effect.fnUntraced(
+  function* (jobs, lease) {
+    const clock = yield* Clock.Clock
+    const fork = yield* FiberSet.makeRuntime<never>()
+    /** Attempts whose lease needed no extension yet. */
+    const young = new Set<Leased>()
+    const extending = new Map<Leased, Fiber.Fiber<void>>()
+    const isEarlier = Latch.makeUnsafe(false)
+    let next = Number.POSITIVE_INFINITY
+    const dueAt = ({ startedAt }: Leased): number => startedAt + lease / 3
+
+    const extend = (leased: Leased): void => {
+      young.delete(leased)
+      extending.set(leased, fork(Effect.catch(keepLease(jobs, leased, lease), () => Effect.sync(leased.lose))))
+    }
+    const round = Effect.suspend(() => {
+      const now = elapsedBy(clock)
+      isEarlier.closeUnsafe()
+      next = Number.POSITIVE_INFINITY
+      for (const leased of young) {
+        if (dueAt(leased) <= now) extend(leased)
+        else next = Math.min(next, dueAt(leased))
+      }
+      return Number.isFinite(next) ? Effect.raceFirst(Effect.sleep(Math.ceil(next - now)), isEarlier.await) : isEarlier.await
+    })
+    yield* Effect.forkScoped(Effect.forever(round))
+
+    return (leased) => {
+      young.add(leased)
+      if (dueAt(leased) < next) {
+        next = dueAt(leased)
+        isEarlier.openUnsafe()
+      }
+      return () => {
+        young.delete(leased)
+        extending.get(leased)?.interruptUnsafe()
+        extending.delete(leased)
+      }
+    }
+  }
+)
+
 /**
  * Extends the lease after each third of it. Fails when two thirds have passed without an extension, so the work stops before another runner
- * may claim the job. `lease` in milliseconds, `startedAt` from {@link elapsed}.
+ * may claim the job.
  */
-export const keepLease = (
-  jobs: Jobs["Service"],
-  jobId: string,
-  attempt: number,
-  { lease, startedAt }: { readonly lease: number; readonly startedAt: number }
-): Effect.Effect<never, LeaseLost> =>
+const keepLease = (jobs: Jobs["Service"], { attempt, jobId, startedAt }: Leased, lease: number): Effect.Effect<never, LeaseLost> =>
   Effect.gen(function* () {
     let extendedAt = startedAt
     for (;;) {

@@ -186,7 +186,9 @@ const placeOf = (runner: Runner, { jobId }: Candidate, operation: Operation.AnyJ
         shift.claimed(jobId, exit.value.position)
         // The caller is answered before the work begins
         begin(runner, jobId, (onEnd) =>
-          Effect.uninterruptible(Effect.andThen(Effect.yieldNow, attempts.run(operation, { jobId, job, startedAt, input, onEnd })))
+          Effect.uninterruptible(
+            Effect.andThen(Effect.yieldNow, attempts.run(operation, { jobId, job, startedAt, input: Effect.succeed(input), onEnd }))
+          )
         )
         return Effect.void
       })

@@ -3,7 +3,7 @@
  * when it died.
  */
 import { Aggregate, type EventStore, Following, type Projection, type StateStore } from "@millrace/event-sourcing"
-import { Context, type Duration, Effect, Layer, Option } from "effect"
+import { Context, Duration, Effect, Layer, Option } from "effect"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { Timestamp } from "../Timestamp.ts"
 import { BlobStore } from "../vault/BlobStore.ts"
@@ -126,6 +126,8 @@ const make = Effect.fnUntraced(function* ({
     begin,
     /** The present state of a job, including events that other hosts wrote. */
     read,
+    /** The state of a job in memory, which may be old. Undefined if it is not in memory. */
+    known,
     /** Jobs whose streams this host cannot read. */
     refused,
     /** The projection of open jobs. */
@@ -134,8 +136,8 @@ const make = Effect.fnUntraced(function* ({
     places,
     documents,
     files,
-    /** The host's retention of results, if it overrides the operations' settings. */
-    retention,
+    /** The host's retention of results in milliseconds, if it overrides the operations' settings. */
+    retention: retention === undefined ? undefined : Duration.toMillis(retention),
     /** An account's own job of a family. A job that is foreign, missing, refused, cancelled, purged or past its retention is not found. */
     find,
     /**
@@ -155,9 +157,12 @@ const make = Effect.fnUntraced(function* ({
     purge,
     /** Refuses a job that was not accepted, or cancels an accepted one: for a call that could not confirm the acceptance to its caller. */
     abandon,
-    /** Fails if the queue is full, by a projection that may lag a moment. `limit`: the most open jobs of this account. */
+    /**
+     * Fails if the queue is full, by a projection that may lag a moment. Answers at once if that does. `limit`: the most open jobs of this
+     * account.
+     */
     admit: (accountId: string, limit: number) =>
-      Effect.flatMap(openJobs.read(), ({ state }) => roomFor(state, queueLimit, accountId, limit)),
+      Effect.flatMapEager(OpenJobs.current(openJobs), ({ state }) => roomFor(state, queueLimit, accountId, limit)),
     /** Waits at most `within` until the job has ended. */
     wait: (jobId: string, within: Duration.Input) => waiters.wait(jobId, read(jobId), within)
   }

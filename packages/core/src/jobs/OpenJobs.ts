@@ -1,6 +1,6 @@
 /** A projection of the open jobs, those that have not ended, in the order in which they are to run. */
 import { type EventHandlers, type EventStore, Projection, type StateStore } from "@millrace/event-sourcing"
-import { type Effect, Schema, SchemaTransformation, type Scope } from "effect"
+import { Effect, Schema, SchemaTransformation, type Scope } from "effect"
 import { Job, type JobEvent } from "./Job.ts"
 import { Entry, JobQueue } from "./JobQueue.ts"
 
@@ -60,3 +60,9 @@ export const make = (
     },
     options
   )
+
+/** The open jobs as this process knows them now. An exit, unless the projection must be waited for. */
+export const current = (openJobs: OpenJobs): ReturnType<OpenJobs["read"]> => {
+  const now = openJobs.readNow()
+  return now === undefined ? openJobs.read() : Effect.succeed(now)
+}

@@ -6,7 +6,7 @@ import type { Aggregate } from "@millrace/event-sourcing"
 import { Effect, type Exit, type Scope } from "effect"
 import type * as Job from "./Job.ts"
 import type { Candidate, JobQueue } from "./JobQueue.ts"
-import type { OpenJobs } from "./OpenJobs.ts"
+import { current, type OpenJobs } from "./OpenJobs.ts"
 
 /** A place that a runner keeps for one job. It counts as taken until {@link settle} is called. */
 export interface Place {
@@ -36,7 +36,7 @@ export const make = (openJobs: OpenJobs) => {
       Effect.suspend(() =>
         offers.size === 0
           ? Effect.undefined
-          : Effect.match(openJobs.read(), {
+          : Effect.matchEager(current(openJobs), {
               // The job then waits until the projection answers
               onFailure: () => undefined,
               onSuccess: ({ state }) => {

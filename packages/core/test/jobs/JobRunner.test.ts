@@ -582,6 +582,44 @@ describe("a runner", () => {
   )
 
   testing(
+    "opens the input of a job that waited while its claim is written, and runs it only then",
+    Effect.gen(function* () {
+      const { bench, here, accountId } = yield* setting({ jobs: { concurrency: 1 } })
+      const gate = yield* Deferred.make<void>()
+      const asked: Array<string> = []
+      const { go, started } = yield* holding(bench)
+      yield* here.create(accountId, { text: "first" })
+      const waits = idOf(yield* here.create(accountId, { text: "second" }))
+      yield* here.through(({ events, states }) => ({
+        events: {
+          ...events,
+          append: (stream, expected, all) => {
+            const append = events.append(stream, expected, all)
+            return all[0].type === "JobStarted" ? Effect.andThen(Deferred.await(gate), append) : append
+          }
+        },
+        states: {
+          ...states,
+          get: (space, key) =>
+            Effect.andThen(
+              Effect.sync(() => asked.push(key)),
+              states.get(space, key)
+            )
+        }
+      }))
+      yield* go
+      yield* quiet
+      expect(asked).toContain(`job:${waits}`)
+      expect(started).toHaveLength(1)
+      asked.length = 0
+      yield* Deferred.succeed(gate, undefined)
+      for (const _ of range(2)) yield* quiet
+      expect(bench.runs.map(({ input }) => input.text)).toEqual(["first", "second"])
+      expect(asked).not.toContain(`job:${waits}`)
+    })
+  )
+
+  testing(
     "keeps the place of a job whose acceptance is not written free for others",
     Effect.gen(function* () {
       const { bench, here, to, accountId } = yield* setting({ jobs: { concurrency: 1 } })
@@ -655,6 +693,43 @@ describe("a runner", () => {
       // Since the last extension, less than a third of the lease ago
       yield* elapse((LEASE * 2) / 3)
       expect(interrupted).toEqual([`${id} 1`])
+    })
+  )
+
+  testing(
+    "extends each lease a third of it after its claim began, however long the claim took",
+    Effect.gen(function* () {
+      const to = yield* shared
+      const bench = makeBench()
+      const { started } = yield* holding(bench)
+      const mortal = yield* mortalHost(to, bench, { name: "mortal" })
+      const accountId = yield* mortal.open("acc_1", 10 * UNIT)
+      const gate = yield* Deferred.make<void>()
+      let claims = 0
+      yield* mortal.through(({ events }) => ({
+        events: {
+          ...events,
+          append: (stream, expected, all) => {
+            const append = events.append(stream, expected, all)
+            const isFirstClaim = all.some(({ type }) => type === "JobStarted") && ++claims === 1
+            return isFirstClaim ? Effect.andThen(Deferred.await(gate), append) : append
+          }
+        }
+      }))
+      const extended = Effect.map(jobEvents(to), (all) =>
+        all.filter(({ event }) => event._tag === "JobLeaseExtended").map(({ jobId }) => jobId)
+      )
+      const creating = yield* Effect.forkChild(mortal.create(accountId))
+      yield* elapse(LEASE / 6)
+      const fast = idOf(yield* mortal.create(accountId))
+      yield* quiet
+      expect(started.map(({ id }) => id)).toEqual([fast])
+      yield* Deferred.succeed(gate, undefined)
+      const slow = idOf(yield* patiently(Fiber.join(creating)))
+      yield* elapse(LEASE / 4)
+      expect(yield* extended).toEqual([slow])
+      yield* elapse(LEASE / 6)
+      expect(yield* extended).toEqual([slow, fast])
     })
   )
 

@@ -13,7 +13,7 @@ import { outcome } from "../../ledger/Account.ts"
 import type { AnyJob, ReadError } from "../../work/Operation.ts"
 import type { OperationError, OperationFailed } from "../../work/OperationError.ts"
 import type { Done } from "../../work/Perform.ts"
-import { isTransient } from "../../work/Transient.ts"
+import { isTransient, retryTransient } from "../../work/Transient.ts"
 import * as Amends from "./Amends.ts"
 import { type Admitted, billed, type Call, type ChargeError, OutcomeUnknown, type Reply, ResultWithheld } from "./Call.ts"
 import * as Free from "./Free.ts"
@@ -39,7 +39,7 @@ export const call = <E extends OperationError, R>(
       const prepare = Acceptance.prepare(needs.jobs, operation, asked.input, job)
       const prepared = yield* Effect.tapCause(restore(prepare), () => abandon(needs, admitted, job))
       const { done } = prepared
-      const earlier = yield* Effect.tapCause(Replay.keepOrYield(needs, admitted, done), () => abandon(needs, admitted, job))
+      const earlier = asked.key && (yield* Effect.tapCause(Replay.keepOrYield(needs, admitted, done), () => abandon(needs, admitted, job)))
       if (earlier !== undefined) return yield* Effect.as(abandon(needs, admitted, job), earlier.reply)
       yield* Acceptance.accept(needs.jobs, job.jobId, prepared, (append) => accepted(needs, admitted, job, append))
       return yield* replyOf(needs, admitted, job, done)
@@ -63,7 +63,7 @@ const accepted = <A>(
 ): Effect.Effect<A, ChargeError> => {
   const { key, operation } = admitted.call
   return append.pipe(
-    Effect.retry({ while: isTransient, ...TRY_AGAIN }),
+    retryTransient(TRY_AGAIN),
     Effect.tapError((error) => {
       if (!isTransient(error)) return abandon(needs, admitted, job)
       if (key !== undefined) return Effect.void

@@ -78,10 +78,11 @@ const check = <E extends OperationError, R>(
 ): Effect.Effect<void, E | TooManyJobs | UpstreamUnavailable | OperationFailed, R> => {
   const checked = called(operation, "check", () => operation.check(input, requester))
   if (operation._tag !== "Job") return checked
-  const room = Effect.mapError(jobs.admit(requester.accountId, operation.limits.ofAccount), (error) =>
-    error instanceof TooManyJobs ? error : new UpstreamUnavailable({ upstream: "jobs", reason: error._tag, isolated: true })
+  return Effect.flatMapEager(checked, () =>
+    Effect.mapErrorEager(jobs.admit(requester.accountId, operation.limits.ofAccount), (error) =>
+      error instanceof TooManyJobs ? error : new UpstreamUnavailable({ upstream: "jobs", reason: error._tag, isolated: true })
+    )
   )
-  return Effect.flatMap(checked, () => room)
 }
 
 /** The units of a call. `OperationFailed` if the operation does not return a whole number of at least 0. */
