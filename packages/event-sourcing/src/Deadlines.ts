@@ -61,7 +61,15 @@ export const of = <Event extends Tagged>(
 export const all = (...schedules: ReadonlyArray<Schedule>): Schedule => ({
   categories: schedules.flatMap(({ categories }) => categories),
   types: schedules.flatMap(({ types }) => types),
-  schedule: (event) => schedules.flatMap(({ schedule }) => schedule(event))
+  schedule: (event) => {
+    // Nearly always one of them schedules something, so its list is the answer
+    let changes: ReadonlyArray<Change> = []
+    for (const { schedule } of schedules) {
+      const more = schedule(event)
+      if (more.length > 0) changes = changes.length === 0 ? more : [...changes, ...more]
+    }
+    return changes
+  }
 })
 
 export interface Options extends Projection.Options, Lease.Options {

@@ -2,7 +2,7 @@
  * A reaction: an effect for each event, such as settling a job's hold when the job ends. It reads the log in order from its checkpoint, one
  * event at a time, at one host at a time. It never skips an event: a failure is retried until it succeeds.
  */
-import { Effect, Exit, Schema, type Scope, type Types } from "effect"
+import { Effect, Schema, type Scope, type Types } from "effect"
 import type { Decider } from "./Decider.ts"
 import type { Tagged } from "./EventCodec.ts"
 import * as EventHandlers from "./EventHandlers.ts"
@@ -209,16 +209,20 @@ class Reactor<E, R> {
   }
 
   /** Retries until the effect succeeds or is interrupted. */
-  #react(event: RecordedEvent): Effect.Effect<void, never, R> {
-    return Effect.gen({ self: this }, function* () {
-      for (let attempts = 1; ; attempts++) {
-        const exit = yield* Effect.exit(Effect.suspend(() => this.#definition.react(event)))
-        if (Exit.isSuccess(exit)) break
-        const { position, stream, revision, type } = event
-        this.status.failing = { position, stream, revision, type, reason: reasonOf(exit.cause), attempts }
-        yield* backOff(attempts)
+  #react(event: RecordedEvent, attempts = 1): Effect.Effect<void, never, R> {
+    return Effect.matchCauseEffect(
+      Effect.suspend(() => this.#definition.react(event)),
+      {
+        onSuccess: () => {
+          this.status.failing = undefined
+          return Effect.void
+        },
+        onFailure: (cause) => {
+          const { position, stream, revision, type } = event
+          this.status.failing = { position, stream, revision, type, reason: reasonOf(cause), attempts }
+          return Effect.flatMap(backOff(attempts), () => this.#react(event, attempts + 1))
+        }
       }
-      this.status.failing = undefined
-    })
+    )
   }
 }

@@ -117,7 +117,8 @@ describe("projections, deadlines and reactions", () => {
         version: 1,
         ...Deadlines.all(
           Deadlines.of(till, { Paid: ({ amount }, { at, id }) => [{ _tag: "set", key: `${id} ${amount}`, dueAt: at + amount }] }),
-          Deadlines.of({ ...till, category: "shop" }, {})
+          Deadlines.of({ ...till, category: "shop" }, {}),
+          Deadlines.of(till, { Paid: (_, { at }) => [{ _tag: "set", key: "last", dueAt: at + 1_000 }] })
         ),
         onDue: () => Effect.void
       })
@@ -131,7 +132,8 @@ describe("projections, deadlines and reactions", () => {
       expect((yield* sum.caughtUp()).state).toBe(105)
       expect((yield* list()).map(({ dueAt, key }) => [key, dueAt - AT])).toEqual([
         ["1 5", 5],
-        ["1 100", 100]
+        ["1 100", 100],
+        ["last", 1_000]
       ])
       expect(noted).toEqual([100, 5])
     })

@@ -61,7 +61,11 @@ export const uuids = arrays<string>({
 
 export const int4s = arrays<number>({ type: 23, bytesOf: () => 4, write: (buffer, one, at) => buffer.writeInt32BE(one, at) })
 
-/** Integers up to 2^53. */
-export const int8s = arrays<number>({ type: 20, bytesOf: () => 8, write: (buffer, one, at) => buffer.writeBigInt64BE(BigInt(one), at) })
+/** Integers up to 2^53, written as two halves, because a `BigInt` would have to be allocated for each. */
+export const int8s = arrays<number>({
+  type: 20,
+  bytesOf: () => 8,
+  write: (buffer, one, at) => buffer.writeUInt32BE(one >>> 0, buffer.writeInt32BE(Math.floor(one / 2 ** 32), at))
+})
 
 export const booleans = arrays<boolean>({ type: 16, bytesOf: () => 1, write: (buffer, one, at) => buffer.writeUInt8(one ? 1 : 0, at) })

@@ -48,7 +48,8 @@ const entry = ({ key, value, version, expires_at }: Row): StateStore.Entry => ({
   expiresAt: expires_at === null ? null : Number(expires_at)
 })
 
-const nameOf = ({ space, key }: Name) => JSON.stringify([space, key])
+/** Neither part contains NUL, which the database cannot store. */
+const nameOf = ({ space, key }: Name) => `${space}\0${key}`
 
 /** For each change, whether it is the last change of its key. A check, which changes nothing, is never the last. */
 const finalsOf = (changes: Changes): ReadonlyArray<boolean> => {

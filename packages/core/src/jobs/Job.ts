@@ -5,7 +5,7 @@
  * The number of an attempt is its fencing token: events of older attempts are refused, so at most one runner records a result.
  */
 import { type Decider, type Decision, EventCodec } from "@millrace/event-sourcing"
-import { Result, Schema, Struct } from "effect"
+import { Result, Schema } from "effect"
 import { Timestamp } from "../Timestamp.ts"
 import { Artifact, JobFailure as Failure } from "../work/JobOperation.ts"
 
@@ -169,7 +169,14 @@ const evolve = (job: Job, event: JobEvent, at: Timestamp): Job => {
   }
 }
 
-const commonOf: (job: Begun) => Common = Struct.pick(["accepted", "acceptedAt", "attempt", "tries", "percent", "checkpoint"])
+const commonOf = ({ accepted, acceptedAt, attempt, checkpoint, percent, tries }: Begun): Common => ({
+  accepted,
+  acceptedAt,
+  attempt,
+  tries,
+  percent,
+  checkpoint
+})
 
 // The decisions guarantee these states, so a log that breaks them was not written by this code
 

@@ -56,11 +56,26 @@ const settleNow = (
     // The event that ended the job: only a purge can come after it
     $causationId: `${Job.Job.category}-${jobId}@${"purged" in job && job.purged ? revision - 1 : revision}`
   }
-  return Effect.asVoid(ledger.execute(accountId, decisionOf(reservationId, job), metadata)).pipe(
-    // `ReservationNotFound`: the hold ended so long ago that the account has forgotten it
-    Effect.catchTag(["AlreadyEnded", "ReservationNotFound", "HoldExpired"], () => Effect.void),
-    Effect.catchTag("ChargeExceedsHold", Effect.die)
-  )
+  return Effect.matchEffect(ledger.execute(accountId, decisionOf(reservationId, job), metadata), {
+    onSuccess: () => Effect.void,
+    onFailure
+  })
+}
+
+type Refusal = Decisions.AlreadyEnded | Decisions.ReservationNotFound | Decisions.HoldExpired | Decisions.ChargeExceedsHold
+
+const onFailure = (error: Refusal | Aggregate.Failure): Effect.Effect<void, Aggregate.Failure> => {
+  switch (error._tag) {
+    case "AlreadyEnded":
+    case "HoldExpired":
+    // The hold ended so long ago that the account has forgotten it
+    case "ReservationNotFound":
+      return Effect.void
+    case "ChargeExceedsHold":
+      return Effect.die(error)
+    default:
+      return Effect.fail(error)
+  }
 }
 
 const decisionOf = (reservationId: string, job: Job.Ended | Job.Refused) => {

@@ -43,7 +43,7 @@ const KEPT = 800
 const RECENT = 1_000
 
 const Row = Schema.fromJsonString(Schema.Struct({ parent: Schema.NullOr(Schema.String), wrapped: Schema.String }))
-const encodeRow = Schema.encodeSync(Row)
+const encodeRow = ({ parent, wrapped }: typeof Row.Type): string => JSON.stringify({ parent, wrapped })
 const decodeRow = Schema.decodeUnknownOption(Row)
 
 /** A key, unwrapped from the row of `version`. */
@@ -51,6 +51,12 @@ interface Unwrapped {
   readonly key: Aead.Key
   readonly parent: string | null
   readonly version: number
+}
+
+/** `isNew`: false if the subject had a key; then nothing was written. */
+interface Created {
+  readonly unwrapped: Unwrapped
+  readonly isNew: boolean
 }
 
 /** A key in memory. */
@@ -171,44 +177,52 @@ export class SubjectKeys {
 
   /**
    * Creates a key, in one write with the changes made by it. The write checks that the parent's key stands, so one in memory need not be read
-   * first. `isNew`: false if the subject had a key; then nothing was written.
+   * first.
    */
-  create(
+  create(subject: Subject, changes: (key: Aead.Key) => ReadonlyArray<StateStore.Change> = () => []): Effect.Effect<Created, VaultFailure> {
+    return Effect.suspend(() => {
+      if (typeof subject === "string") return this.#createUnder(undefined, subject, changes)
+      const above = this.#unwrapped.get(subject.parent)
+      if (above !== undefined) return this.#createUnder(above, subject, changes)
+      const destroyed = () => Effect.fail(new SubjectDestroyed({ subject: subject.name }))
+      const found = Effect.catchTag(this.of(subject.parent), "SubjectDestroyed", destroyed)
+      return Effect.flatMap(found, (above) => this.#createUnder(above, subject, changes))
+    })
+  }
+
+  /** Creates a key that is wrapped by that of its parent, `above`. */
+  #createUnder(
+    above: Unwrapped | undefined,
     subject: Subject,
-    changes: (key: Aead.Key) => ReadonlyArray<StateStore.Change> = () => []
-  ): Effect.Effect<{ readonly unwrapped: Unwrapped; readonly isNew: boolean }, VaultFailure> {
-    return Effect.gen({ self: this }, function* () {
-      const name = nameOf(subject)
-      const parent = typeof subject === "string" ? null : subject.parent
-      const destroyed = Effect.suspend(() => Effect.fail(new SubjectDestroyed({ subject: name })))
-      const remembered = parent === null ? undefined : this.#unwrapped.get(parent)
-      const above =
-        parent === null ? undefined : (remembered ?? (yield* Effect.catchTag(this.of(parent), "SubjectDestroyed", () => destroyed)))
-      if (above !== undefined && above.parent !== null)
-        return yield* Effect.die(new Error(`${parent} has a parent, so it cannot be a parent`))
-      const asking = this.#asking
-      const bytes = this.#random(Aead.KEY)
-      const key = Aead.keyOf(bytes)
-      const wrapped = box(this.#random, above?.key ?? this.#wrappingKey, context("key", name, parent), bytes)
-      const value = Buffer.from(encodeRow({ parent, wrapped }))
-      const created = this.#store.write([
-        { _tag: "put", space: KEYS, key: name, value, expected: "absent" },
-        { _tag: "put", space: SUBJECTS, key: name, value: Uint8Array.of(1), expected: "absent" },
-        ...(above === undefined || parent === null ? [] : [checkOf(parent, above)]),
-        ...changes(key)
-      ])
-      return yield* created.pipe(
-        Effect.map((version) => ({ unwrapped: this.#remember(name, { key, parent, version }, asking), isNew: true })),
-        Effect.catchTag("StateConflict", (conflict) => {
-          if (conflict.space === KEYS && conflict.key === parent) {
-            // What is in memory of the parent is old: another process has destroyed it
-            this.#forget(parent)
-            return this.create(subject, changes)
-          }
-          // Another process created or destroyed the key first
-          return Effect.flatMap(this.find(subject), (found) => (found ? Effect.succeed({ unwrapped: found, isNew: false }) : destroyed))
-        })
-      )
+    changes: (key: Aead.Key) => ReadonlyArray<StateStore.Change>
+  ): Effect.Effect<Created, VaultFailure> {
+    const name = nameOf(subject)
+    const parent = typeof subject === "string" ? null : subject.parent
+    if (typeof above?.parent === "string") return Effect.die(new Error(`${parent} has a parent, so it cannot be a parent`))
+    const asking = this.#asking
+    const bytes = this.#random(Aead.KEY)
+    const key = Aead.keyOf(bytes)
+    const wrapped = box(this.#random, above?.key ?? this.#wrappingKey, context("key", name, parent), bytes)
+    const created = this.#store.write([
+      { _tag: "put", space: KEYS, key: name, value: Buffer.from(encodeRow({ parent, wrapped })), expected: "absent" },
+      { _tag: "put", space: SUBJECTS, key: name, value: Uint8Array.of(1), expected: "absent" },
+      ...(above === undefined || parent === null ? [] : [checkOf(parent, above)]),
+      ...changes(key)
+    ])
+    return Effect.matchEffect(created, {
+      onSuccess: (version) => Effect.succeed({ unwrapped: this.#remember(name, { key, parent, version }, asking), isNew: true }),
+      onFailure: (error): Effect.Effect<Created, VaultFailure> => {
+        if (error._tag !== "StateConflict") return Effect.fail(error)
+        if (error.space === KEYS && error.key === parent) {
+          // What is in memory of the parent is old: another process has destroyed it
+          this.#forget(parent)
+          return this.create(subject, changes)
+        }
+        // Another process created or destroyed the key first
+        return Effect.flatMap(this.find(subject), (found) =>
+          found ? Effect.succeed({ unwrapped: found, isNew: false }) : Effect.fail(new SubjectDestroyed({ subject: name }))
+        )
+      }
     })
   }
 
