@@ -35,8 +35,8 @@ export interface Request {
   readonly limits: (operation: string) => ConcurrencyLimits | undefined
   /** Jobs that this runner has taken, including those whose events the queue does not have yet. */
   readonly taken: { readonly has: (jobId: string) => boolean }
-  /** Taken jobs that the queue does not show as running yet. They count for the limits. */
-  readonly starting: Iterable<Candidate>
+  /** The number of taken jobs that the queue does not show as running yet, by operation. They count for the limits. */
+  readonly starting: Pick<Counts, "of">
   /** Pick among this many of an account's oldest jobs, with `pick`, so that runners do not all choose the same job. */
   readonly among?: number
   readonly pick?: (choices: number) => number
@@ -45,21 +45,49 @@ export interface Request {
 /** Accounts that had no turn in this round go first. A round ends after this many turns, so new accounts cannot starve the others. */
 const ROUND = 1_000
 
+/** The number of an operation's jobs, in all and of each account. */
+class Count {
+  inAll = 0
+  readonly #of = new Map<string, number>()
+
+  of(accountId: string): number {
+    return this.#of.get(accountId) ?? 0
+  }
+
+  add(accountId: string, by: 1 | -1): void {
+    this.inAll += by
+    const now = this.of(accountId) + by
+    if (now === 0) this.#of.delete(accountId)
+    else this.#of.set(accountId, now)
+  }
+}
+
+type ReadonlyCount = Pick<Count, "inAll" | "of">
+
+const NONE: ReadonlyCount = new Count()
+
+/** The number of jobs by operation. */
+export class Counts {
+  readonly #counts = new Map<string, Count>()
+
+  of(operation: string): ReadonlyCount {
+    return this.#counts.get(operation) ?? NONE
+  }
+
+  add({ accountId, operation }: Candidate, by: 1 | -1): void {
+    const count = this.#counts.get(operation) ?? new Count()
+    this.#counts.set(operation, count)
+    count.add(accountId, by)
+  }
+}
+
 /** The jobs of one operation. */
 class Lane {
   /** Jobs that may start, oldest first, by account. The account whose turn was longest ago comes first. */
   readonly ready = new Map<string, Set<string>>()
-  readonly running = new Map<string, number>()
+  readonly running = new Count()
   /** Accounts that had their turn in this round. */
   readonly served = new Set<string>()
-  runningInAll = 0
-
-  count(accountId: string, by: 1 | -1): void {
-    this.runningInAll += by
-    const now = (this.running.get(accountId) ?? 0) + by
-    if (now === 0) this.running.delete(accountId)
-    else this.running.set(accountId, now)
-  }
 
   enter({ accountId, jobId }: Entry): void {
     this.ready.set(accountId, (this.ready.get(accountId) ?? new Set()).add(jobId))
@@ -109,7 +137,7 @@ export class JobQueue {
     this.#jobs.set(entry.jobId, entry)
     this.#ofAccount.set(entry.accountId, this.sizeOf(entry.accountId) + 1)
     this.#times.set({ key: entry.jobId, dueAt: entry.startFrom, payload: "" })
-    if (entry.runner !== null) this.#lane(entry.operation).count(entry.accountId, 1)
+    if (entry.runner !== null) this.#lane(entry.operation).running.add(entry.accountId, 1)
   }
 
   /** Removes a job that has ended. */
@@ -124,17 +152,16 @@ export class JobQueue {
     if (this.#isReady(entry)) lane.leave(entry)
     else {
       this.#times.clear(jobId)
-      if (entry.runner !== null) lane.count(entry.accountId, -1)
+      if (entry.runner !== null) lane.running.add(entry.accountId, -1)
     }
   }
 
   /** The next job to start. Its account then waits for a turn of the others. Undefined if no job may start now. */
   next(request: Request): Entry | undefined {
     this.#ripen(request.now)
-    const starting = count(request.starting)
     for (const [operation, lane] of this.#lanes) {
       const limits = request.limits(operation)
-      const accountId = limits && nextAccount(lane, limits, starting.get(operation) ?? NONE, request)
+      const accountId = limits && nextAccount(lane, limits, request.starting.of(operation), request)
       const entry = accountId === undefined ? undefined : this.#jobs.get(chooseJob(lane.ready.get(accountId), request) ?? "")
       if (entry === undefined) continue
       lane.serve(entry.accountId)
@@ -154,8 +181,7 @@ export class JobQueue {
     this.#ripen(request.now)
     for (const [waiting, lane] of this.#lanes)
       if (request.limits(waiting) !== undefined) for (const jobs of lane.ready.values()) if (hasUntaken(jobs, request)) return false
-    const starting = count(request.starting).get(operation) ?? NONE
-    return limits !== undefined && isWithin(limits, this.#lane(operation), starting, accountId)
+    return limits !== undefined && isWithin(limits, this.#lane(operation), request.starting.of(operation), accountId)
   }
 
   /** When the next job becomes ready, milliseconds since 1970; infinity if none will. */
@@ -181,35 +207,15 @@ export class JobQueue {
       this.#times.clear(key)
       if (entry === undefined) continue
       const lane = this.#lane(entry.operation)
-      if (entry.runner !== null) lane.count(entry.accountId, -1)
+      if (entry.runner !== null) lane.running.add(entry.accountId, -1)
       lane.enter(entry)
     }
   }
 }
 
-/** Jobs of an operation, in all and by account. */
-interface Count {
-  readonly inAll: number
-  readonly of: ReadonlyMap<string, number>
-}
-
-const NONE: Count = { inAll: 0, of: new Map() }
-
-/** Counts jobs by operation. */
-const count = (jobs: Iterable<Candidate>): ReadonlyMap<string, Count> => {
-  const counts = new Map<string, { inAll: number; readonly of: Map<string, number> }>()
-  for (const { accountId, operation } of jobs) {
-    const count = counts.get(operation) ?? { inAll: 0, of: new Map<string, number>() }
-    count.inAll++
-    count.of.set(accountId, (count.of.get(accountId) ?? 0) + 1)
-    counts.set(operation, count)
-  }
-  return counts
-}
-
 /** Whether the limits allow one more job of this account. */
-const isWithin = ({ atOnce, atOnceOfAccount }: ConcurrencyLimits, lane: Lane, starting: Count, accountId: string): boolean =>
-  lane.runningInAll + starting.inAll < atOnce && (lane.running.get(accountId) ?? 0) + (starting.of.get(accountId) ?? 0) < atOnceOfAccount
+const isWithin = ({ atOnce, atOnceOfAccount }: ConcurrencyLimits, { running }: Lane, starting: ReadonlyCount, accountId: string): boolean =>
+  running.inAll + starting.inAll < atOnce && running.of(accountId) + starting.of(accountId) < atOnceOfAccount
 
 const hasUntaken = (jobs: Iterable<string>, { taken }: Pick<Request, "taken">): boolean => {
   for (const jobId of jobs) if (!taken.has(jobId)) return true
@@ -217,8 +223,8 @@ const hasUntaken = (jobs: Iterable<string>, { taken }: Pick<Request, "taken">): 
 }
 
 /** The account whose turn it is; undefined if the limits allow no job or none is ready. */
-const nextAccount = (lane: Lane, limits: ConcurrencyLimits, starting: Count, request: Request): string | undefined => {
-  if (lane.runningInAll + starting.inAll >= limits.atOnce) return undefined
+const nextAccount = (lane: Lane, limits: ConcurrencyLimits, starting: ReadonlyCount, request: Request): string | undefined => {
+  if (lane.running.inAll + starting.inAll >= limits.atOnce) return undefined
   return turn(lane, (accountId) => {
     const ready = lane.ready.get(accountId)
     return ready !== undefined && isWithin(limits, lane, starting, accountId) && hasUntaken(ready, request)

@@ -2,7 +2,7 @@
 import type { EventStore, Following } from "@millrace/event-sourcing"
 import { type Fiber, Latch } from "effect"
 import type { AttemptResult } from "./Attempt.ts"
-import type { Candidate, JobQueue } from "./JobQueue.ts"
+import { type Candidate, Counts, type JobQueue } from "./JobQueue.ts"
 
 /** When runners compete for jobs, each picks at random among at most this many of an account's oldest. */
 const MAX_SPREAD = 64
@@ -28,18 +28,17 @@ export class Shift {
   readonly idle = Latch.makeUnsafe(true)
   /** Open when there may be a job to take. */
   readonly woken = Latch.makeUnsafe(false)
+  /** The number of taken jobs that the queue does not show as running yet. */
+  readonly starting = new Counts()
   readonly #starting = new Map<string, Starting>()
   /** Jobs whose attempt is over, with the log position of its last event. */
   readonly #over = new Map<string, EventStore.Position>()
 
-  /** Taken jobs that the queue does not show as running yet. */
-  get starting(): Iterable<Candidate> {
-    return this.#starting.values()
-  }
-
   take({ accountId, jobId, operation }: Candidate): void {
+    const starting = { accountId, jobId, operation, claimedAt: undefined }
     this.taken.add(jobId)
-    this.#starting.set(jobId, { accountId, jobId, operation, claimedAt: undefined })
+    this.#starting.set(jobId, starting)
+    this.starting.add(starting, 1)
     this.busy++
     this.idle.closeUnsafe()
   }
@@ -59,10 +58,17 @@ export class Shift {
   /** Frees the place of a taken job. */
   leave(jobId: string): void {
     this.running.delete(jobId)
-    this.#starting.delete(jobId)
+    this.#started(jobId)
     this.busy--
     if (this.busy === 0) this.idle.openUnsafe()
     this.woken.openUnsafe()
+  }
+
+  #started(jobId: string): void {
+    const starting = this.#starting.get(jobId)
+    if (starting === undefined) return
+    this.#starting.delete(jobId)
+    this.starting.add(starting, -1)
   }
 
   /** Drops a job that may be taken again. */
@@ -74,7 +80,7 @@ export class Shift {
   /** Drops what the queue shows by now. `position`: the queue's place in the log. */
   see(queue: JobQueue, position: EventStore.Position): void {
     for (const [jobId, { claimedAt }] of this.#starting)
-      if ((claimedAt !== undefined && claimedAt <= position) || (queue.get(jobId)?.runner ?? null) !== null) this.#starting.delete(jobId)
+      if ((claimedAt !== undefined && claimedAt <= position) || (queue.get(jobId)?.runner ?? null) !== null) this.#started(jobId)
     for (const [jobId, last] of this.#over)
       if (last <= position) {
         this.#over.delete(jobId)

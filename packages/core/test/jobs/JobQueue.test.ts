@@ -1,10 +1,15 @@
 /** Properties of the queue for any sequence of events of jobs. */
 import fc from "fast-check"
 import { describe, expect, test } from "vitest"
-import { type ConcurrencyLimits, type Entry, JobQueue } from "../../src/jobs/JobQueue.ts"
+import { type ConcurrencyLimits, Counts, type Entry, JobQueue } from "../../src/jobs/JobQueue.ts"
 
 /** This runner has taken nothing. */
-const NONE = { taken: { has: () => false }, starting: [] }
+const NONE = { taken: { has: () => false }, starting: new Counts() }
+const counted = (jobs: Iterable<Entry>): Counts => {
+  const counts = new Counts()
+  for (const job of jobs) counts.add(job, 1)
+  return counts
+}
 const WIDE: ConcurrencyLimits = { atOnce: 1_000, atOnceOfAccount: 1_000 }
 
 const waiting = (accountId: string, n: number, fields: Partial<Entry> = {}): Entry => ({
@@ -201,7 +206,7 @@ describe("the queue", () => {
   test("counts taken jobs before the log has them, and does not return them again", () => {
     const queue = scheduled(Array.from({ length: 10 }, (_, n) => waiting("a", n)))
     const taken = new Set<string>()
-    const starting: Array<Entry> = []
+    const starting = new Counts()
     const limits = () => ({ atOnce: 3, atOnceOfAccount: 2 })
     queue.set(waiting("b", 0))
     for (;;) {
@@ -209,7 +214,7 @@ describe("the queue", () => {
       if (entry === undefined) break
       expect(taken.has(entry.jobId)).toBe(false)
       taken.add(entry.jobId)
-      starting.push(entry)
+      starting.add(entry, 1)
     }
     expect([...taken].filter((jobId) => jobId.startsWith("a"))).toHaveLength(2)
     expect(taken.size).toBe(3)
@@ -219,11 +224,12 @@ describe("the queue", () => {
     const limits = () => ({ atOnce: 3, atOnceOfAccount: 2 })
     const job = waiting("a", 10)
     const mayStart = (queue: JobQueue, starting: ReadonlyArray<Entry>) =>
-      queue.mayStartAtOnce(job, { now: 1, limits, taken: new Set(starting.map(({ jobId }) => jobId)), starting })
+      queue.mayStartAtOnce(job, { now: 1, limits, taken: new Set(starting.map(({ jobId }) => jobId)), starting: counted(starting) })
     expect(mayStart(new JobQueue(), [])).toBe(true)
     expect(mayStart(new JobQueue(), [waiting("a", 0)])).toBe(true)
     expect(mayStart(new JobQueue(), [waiting("a", 0), waiting("a", 1)])).toBe(false)
     expect(mayStart(new JobQueue(), [waiting("b", 0), waiting("c", 0), waiting("d", 0)])).toBe(false)
+    expect(mayStart(new JobQueue(), [waiting("b", 0, { operation: "other" }), waiting("c", 0), waiting("d", 0)])).toBe(true)
     expect(mayStart(scheduled([waiting("b", 0)]), [waiting("b", 0)])).toBe(true)
     expect(mayStart(scheduled([waiting("b", 0), waiting("b", 1)]), [waiting("b", 0)])).toBe(false)
     const elsewhere = scheduled([waiting("b", 0, { operation: "of another runner" })])
