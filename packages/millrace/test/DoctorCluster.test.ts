@@ -27,6 +27,10 @@ const examine = async (store: string, env: Environment) => {
   return { code, told }
 }
 
+/** What it finds of the hosts of a store. A host has its row there a moment after it listens. */
+const hostsOf = (store: string, env: Environment = {}) =>
+  expect.poll(async () => (await examine(store, { MILLRACE_CLUSTER: "127.0.0.1:0", ...env })).told[1], { timeout: 20_000 })
+
 /** A port that was free, or one on which something listens. */
 const portOf = async (listens: boolean): Promise<number> => {
   const server = createServer((socket) => socket.on("error", () => {}).resume())
@@ -58,6 +62,7 @@ describe("the doctor of a host of a cluster", () => {
   })
 
   it("finds its free port and the other host, or itself where it runs", { timeout: 30_000 }, async () => {
+    await hostsOf(store).toBe(`ok hosts: reached ${its} -> `)
     const free = `127.0.0.1:${await portOf(false)}`
     expect(await examine(store, { MILLRACE_CLUSTER: free })).toEqual({
       code: 0,
@@ -115,21 +120,20 @@ describe("the doctor of a host of a cluster", () => {
     // Hosts that say to be where they are not
     const at = (address: string) => serve(["--store", store, "--cluster", address, "--cluster-listen", "127.0.0.1:0"])
     const [far, strange, silent] = await Promise.all([at("10.255.255.1:7400"), at(used), at(closed)])
-    const hosts = async () => (await examine(store, { MILLRACE_CLUSTER: "127.0.0.1:0" })).told[1]
-    expect(await hosts()).toBe(
+    await hostsOf(store).toBe(
       "WRONG hosts: a SQLite file is for hosts of one machine, and 10.255.255.1:7400 is not here -> use PostgreSQL or KurrentDB"
     )
     await far.stop()
-    expect(await hosts()).toBe(
+    await hostsOf(store).toBe(
       `WRONG hosts: ${used} does not know this host -> give all hosts the same MILLRACE_MASTER_KEY and release; until then, each runs its calls itself`
     )
     await strange.stop()
-    expect(await hosts()).toBe(
+    await hostsOf(store).toBe(
       `WRONG hosts: ${closed} cannot be reached from here -> open its port to this host; until then, each runs its calls itself`
     )
     await silent.kill()
     // Its row is still there
-    expect(await hosts()).toBe(`ok hosts: reached ${its} -> `)
+    await hostsOf(store).toBe(`ok hosts: reached ${its} -> `)
   })
 
   it("looks into PostgreSQL, and reports a master key that is missing", { timeout: 60_000 }, async () => {
@@ -137,12 +141,10 @@ describe("the doctor of a host of a cluster", () => {
     const env = { MILLRACE_MASTER_KEY: "5a".repeat(32) }
     const address = `127.0.0.1:${await portOf(false)}`
     const server = await serve(["--store", database, "--cluster", address], { env })
-    const of = (more: Environment) => examine(database, { MILLRACE_CLUSTER: "127.0.0.1:0", ...more })
-    const hosts = async (more: Environment) => (await of(more)).told[1]
-    const { code, told } = await of(env)
-    expect([code, told[1]]).toEqual([0, `ok hosts: reached ${address} -> `])
-    expect(await hosts({})).toMatch(/^WRONG hosts: a store on PostgreSQL or KurrentDB needs MILLRACE_MASTER_KEY, the same for every host/u)
-    expect(await hosts({ MILLRACE_MASTER_KEY: "42".repeat(32) })).toMatch(/^WRONG hosts: the master key is not that of the store: /u)
+    await hostsOf(database, env).toBe(`ok hosts: reached ${address} -> `)
+    expect((await examine(database, { MILLRACE_CLUSTER: "127.0.0.1:0", ...env })).code).toBe(0)
+    await hostsOf(database).toMatch(/^WRONG hosts: a store on PostgreSQL or KurrentDB needs MILLRACE_MASTER_KEY, the same for every host/u)
+    await hostsOf(database, { MILLRACE_MASTER_KEY: "42".repeat(32) }).toMatch(/^WRONG hosts: the master key is not that of the store: /u)
     await server.kill()
   })
 })
