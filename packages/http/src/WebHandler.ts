@@ -5,6 +5,7 @@ import { HttpEffect, HttpMiddleware, HttpRouter, HttpServerRequest, type HttpSer
 import type { Answer } from "./Answer.ts"
 import type { DirectCall, PlainRequest, Server } from "./DirectRoute.ts"
 import type { DirectRoutes } from "./DirectRoutes.ts"
+import { type Member, Members } from "./Members.ts"
 import * as RequestContext from "./RequestContext.ts"
 import { Closing } from "./RequestMiddleware.ts"
 
@@ -95,12 +96,12 @@ interface Running {
 
 /** Counts the running requests, so that a handler can close once they have ended. */
 const runningRequests = () => {
-  const running = new Set<Running>()
+  const running = new Members<Running>()
   let isClosing = false
   let allEnded = () => {}
 
-  const ended = (request: Running) => {
-    running.delete(request)
+  const ended = (request: Member<Running>) => {
+    running.remove(request)
     if (running.size === 0) allEnded()
   }
   const untilAllEnded = Effect.callback<void>((resume) => {
@@ -114,8 +115,8 @@ const runningRequests = () => {
     /** Counts a request for as long as its fiber lives: until its answer is sent. */
     tracked: <A, E, R>(app: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
       Effect.withFiber((fiber) => {
-        running.add(fiber)
-        fiber.addObserver(() => ended(fiber))
+        const request = running.add(fiber)
+        fiber.addObserver(() => ended(request))
         return app
       }),
     /** Answers by the direct routes, and counts each call until its answer is sent. */
@@ -126,13 +127,13 @@ const runningRequests = () => {
         if (found === undefined) return undefined
         // An answer may be sent before its call is returned
         let isSent = false
-        let call: DirectCall | undefined
+        let member: Member<Running> | undefined
         const sent = () => {
           isSent = true
-          if (call !== undefined) ended(call)
+          if (member !== undefined) ended(member)
         }
-        call = found.direct({ ...found, request }, server, (answer) => answered(answer, sent))
-        if (call !== undefined && !isSent) running.add(call)
+        const call = found.direct({ ...found, request }, server, (answer) => answered(answer, sent))
+        if (call !== undefined && !isSent) member = running.add(call)
         return call
       }
     },
