@@ -401,8 +401,7 @@ const play = (schedule: ReadonlyArray<Act>, stubborn: boolean) =>
     return { ...seen, hosts: new Set(passed).size }
   })
 
-// With time to spare on a machine with other work
-describe("any schedule", { timeout: 120_000 }, () => {
+describe("any schedule", () => {
   const all = async (
     schedule: fc.Arbitrary<ReadonlyArray<Act>>,
     stubborn: boolean,

@@ -683,8 +683,7 @@ describe("rebuilding", () => {
   )
 })
 
-// With time to spare on a machine with other work
-describe("any schedule", { timeout: 120_000 }, () => {
+describe("any schedule", () => {
   const step = fc.record({
     act: fc.constantFrom("append", "append", "append", "pass", "restart", "crash", "events", "states", "rebuild", "store"),
     host: fc.nat({ max: 1 }),

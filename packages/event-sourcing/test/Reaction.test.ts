@@ -292,8 +292,7 @@ describe("several hosts", () => {
   )
 })
 
-// With time to spare on a machine with other work
-describe("any schedule", { timeout: 120_000 }, () => {
+describe("any schedule", () => {
   const step = fc.record({
     act: fc.constantFrom("append", "append", "pass", "pass", "leave", "crash", "events", "states", "fail"),
     host: fc.nat({ max: 1 }),
