@@ -6,7 +6,7 @@ export const get = <V>(map: HashMap.HashMap<string, V>, key: string): V | undefi
 
 const EMPTY: HashMap.HashMap<never, never> = HashMap.empty()
 
-/** The map without a key. Maps that it empties share one value, because most accounts rest without an open hold. */
+/** The map without a key. Maps that it empties share one value, because most accounts rest without an open slot of the trial. */
 export const remove = <V>(map: HashMap.HashMap<string, V>, key: string): HashMap.HashMap<string, V> => {
   const rest = HashMap.remove(map, key)
   return HashMap.isEmpty(rest) ? EMPTY : rest
