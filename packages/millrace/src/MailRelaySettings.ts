@@ -17,7 +17,7 @@ const addressOf = serverUrl(/^smtps?:\/\/[^/]/u)
 export const address: Setting.Kind<URL> = {
   metavar: "url",
   parse: addressOf,
-  expected: "a relay such as smtp://name:password@relay.example.com:587, or smtps: for TLS",
+  expected: "a relay such as smtp://name:password@relay.example.com:587, or smtps: for TLS; % in a password is %25",
   secret: true
 }
 

@@ -18,7 +18,7 @@ export const address: Setting.Kind<URL> = { metavar: "url", parse: addressOf, ex
 export const smsc: Setting.Kind<URL> = {
   metavar: "url",
   parse: serverUrl(/^ss?mpp:\/\/[^/]/u),
-  expected: "such as smpp://name:password@smsc.example.com:2775, or ssmpp: for TLS",
+  expected: "such as smpp://name:password@smsc.example.com:2775, or ssmpp: for TLS; % in a password is %25",
   secret: true
 }
 
