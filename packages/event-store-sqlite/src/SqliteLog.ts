@@ -7,7 +7,7 @@ import type Database from "better-sqlite3"
 import { Connection, type ConnectionOptions } from "./Connection.ts"
 import { Fault } from "./Fault.ts"
 import { PRAGMAS, SCHEMA } from "./LogTables.ts"
-import { type Row, StreamIndex } from "./StreamIndex.ts"
+import { type KnownStream, type Row, StreamIndex } from "./StreamIndex.ts"
 
 /** The most events in a page: reading them takes about a third of a millisecond. */
 export const PAGE = 512
@@ -101,21 +101,20 @@ export class SqliteLog {
     expected: EventStore.ExpectedRevision,
     events: ReadonlyArray<EventStore.EventData>
   ): EventStore.Appended | { readonly actual: EventStore.ExpectedRevision } {
-    const known = this.#index.numberOf(stream)
+    const found = this.#index.find(stream)
     const before = EventStore.revisionOf(expected)
-    const actual = known === undefined ? -1 : this.#index.endOf(known)
+    const actual = found?.end ?? -1
     if (actual !== before) {
-      const there = known === undefined || before + events.length > actual ? undefined : this.#alreadyThere(known, before, events)
+      const there = found === undefined || before + events.length > actual ? undefined : this.#alreadyThere(found, before, events)
       return there ?? { actual: EventStore.expectedOf(actual) }
     }
-    const number = known ?? this.#index.addStream(stream)
+    const known = found ?? this.#index.addStream(stream)
     this.#written.add(stream, actual + 1, events)
-    let revision = actual
     for (const { id, type, data, metadata } of events) {
-      this.#sql.add.run(this.place + 1, number, ++revision, id, type, data, metadata)
-      this.#index.add(number, revision)
+      this.#sql.add.run(this.place + 1, known.number, known.end + 1, id, type, data, metadata)
+      this.#index.add(known)
     }
-    return { revision, position: positionOf(this.place) }
+    return { revision: known.end, position: positionOf(this.place) }
   }
 
   /** Inside {@link transact}. */
@@ -135,9 +134,9 @@ export class SqliteLog {
     limit: number
   ): Array<EventStore.RecordedEvent> {
     this.#noticeOthersOnce()
-    const number = this.#index.numberOf(stream)
-    if (number === undefined) return []
-    const end = this.#index.endOf(number)
+    const known = this.#index.find(stream)
+    if (known === undefined) return []
+    const { end, number } = known
     const first = direction === "forwards" ? (from ?? 0) : Math.min(from ?? end, end)
     const count = Math.min(limit, PAGE, direction === "forwards" ? end - first + 1 : first + 1)
     if (count <= 0) return []
@@ -151,8 +150,7 @@ export class SqliteLog {
 
   lastRevision(stream: StreamName.StreamName): EventStore.ExpectedRevision {
     this.#noticeOthersOnce()
-    const number = this.#index.numberOf(stream)
-    return number === undefined ? "noStream" : EventStore.expectedOf(this.#index.endOf(number))
+    return EventStore.expectedOf(this.#index.find(stream)?.end ?? -1)
   }
 
   /** The events that this connection wrote last, if they directly follow a place. Followers need not read them from the file. */
@@ -181,7 +179,11 @@ export class SqliteLog {
   }
 
   /** Recognizes an append that was written before, by the ids of its events. */
-  #alreadyThere(number: number, before: EventStore.Revision, events: ReadonlyArray<EventStore.EventData>): EventStore.Appended | undefined {
+  #alreadyThere(
+    { number }: KnownStream,
+    before: EventStore.Revision,
+    events: ReadonlyArray<EventStore.EventData>
+  ): EventStore.Appended | undefined {
     const revision = before + events.length
     const rows = this.#index.rows(number, before + 1, revision)
     const last = rows.at(-1)

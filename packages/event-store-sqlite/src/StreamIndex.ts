@@ -7,9 +7,9 @@ import type Database from "better-sqlite3"
 import { Fault } from "./Fault.ts"
 import { UnindexedEvents } from "./UnindexedEvents.ts"
 
-/** The most streams whose ends are in memory. */
-const ENDS = 100_000
-/** If other processes have written more events than this, the ends in memory are dropped instead of updated. */
+/** The most streams in memory. */
+const STREAMS = 100_000
+/** If other processes have written more events than this, the streams in memory are dropped instead of updated. */
 const CATCH_UP = 10_000
 /** The events that are added to the table at once. It takes about twenty milliseconds. */
 const UNINDEXED = 16_384
@@ -25,6 +25,13 @@ interface Whereabouts {
   readonly stream: number
   readonly revision: EventStore.Revision
   readonly place: Place
+}
+
+/** A stream in memory. One object for all that is known of it, because to find one in a large map waits for memory. */
+export interface KnownStream {
+  readonly number: number
+  /** Its last revision; -1 if it has no events. */
+  end: EventStore.Revision
 }
 
 const EVENT = "e.revision, e.position AS place, e.id, e.type, e.data, e.metadata"
@@ -55,10 +62,9 @@ export class StreamIndex {
   readonly #sql: ReturnType<typeof statements>
   readonly #filename: string
   readonly #most: number
-  /** The numbers of streams, by their names. */
-  readonly #numbers = new Map<StreamName.StreamName, number>()
-  /** The last revisions of streams, by their numbers. */
-  readonly #ends = new Map<number, EventStore.Revision>()
+  readonly #streams = new Map<StreamName.StreamName, KnownStream>()
+  /** The same streams by their numbers. */
+  readonly #byNumber = new Map<number, KnownStream>()
   #unindexed: UnindexedEvents
   #place: Place = 0
 
@@ -75,21 +81,13 @@ export class StreamIndex {
     return this.#place
   }
 
-  numberOf(stream: StreamName.StreamName): number | undefined {
-    const known = this.#numbers.get(stream)
+  /** The stream, if it has events. It is valid until another one is asked for or added. */
+  find(name: StreamName.StreamName): KnownStream | undefined {
+    const known = this.#streams.get(name)
     if (known !== undefined) return known
-    const number = this.#sql.stream.get(stream)
-    if (number !== undefined) this.#remember(stream, number)
-    return number
-  }
-
-  /** The last revision of a stream; -1 if it has no events. */
-  endOf(stream: number): EventStore.Revision {
-    const known = this.#ends.get(stream)
-    if (known !== undefined) return known
-    const end = this.#unindexed.lastOf(stream) ?? this.#sql.end.get(stream) ?? -1
-    this.#ends.set(stream, end)
-    return end
+    const number = this.#sql.stream.get(name)
+    if (number === undefined) return undefined
+    return this.#remember(name, { number, end: this.#unindexed.lastOf(number) ?? this.#sql.end.get(number) ?? -1 })
   }
 
   /** The events of a stream from one revision to another, in order. Those that the file lacks are left out. */
@@ -101,17 +99,14 @@ export class StreamIndex {
   }
 
   /** Inside a transaction. */
-  addStream(stream: StreamName.StreamName): number {
-    const number = Number(this.#sql.addStream.run(stream).lastInsertRowid)
-    this.#remember(stream, number)
-    return number
+  addStream(name: StreamName.StreamName): KnownStream {
+    return this.#remember(name, { number: Number(this.#sql.addStream.run(name).lastInsertRowid), end: -1 })
   }
 
   /** Inside a transaction: notes the next event of a stream, at the place after {@link place}. */
-  add(stream: number, revision: EventStore.Revision): void {
+  add(stream: KnownStream): void {
     this.#place++
-    this.#unindexed.add(stream, revision, this.#place)
-    this.#ends.set(stream, revision)
+    this.#unindexed.add(stream.number, ++stream.end, this.#place)
   }
 
   /** Inside a transaction, before its events: refuses a file in which a revision occurs twice. It can still be read, as by an audit. */
@@ -134,12 +129,13 @@ export class StreamIndex {
     const indexed = this.#sql.indexed.get() ?? 0
     if (indexed !== this.#unindexed.after) this.#unindexed = new UnindexedEvents(indexed)
     const last = this.#sql.last.get() ?? 0
-    if (last - this.#place > CATCH_UP) this.#ends.clear()
+    if (last - this.#place > CATCH_UP) this.#drop()
     // What others have indexed is not before the last event that is known here
-    const after = this.#ends.size > 0 ? this.#place : this.#unindexed.last
+    const after = this.#streams.size > 0 ? this.#place : this.#unindexed.last
     for (const { stream, revision, place } of this.#sql.between.all(after, last)) {
       if (place > this.#unindexed.last) this.#unindexed.add(stream, revision, place)
-      if (this.#ends.has(stream)) this.#ends.set(stream, revision)
+      const known = this.#byNumber.get(stream)
+      if (known !== undefined) known.end = revision
     }
     this.#place = last
   }
@@ -147,16 +143,19 @@ export class StreamIndex {
   /** After a transaction that was undone: drops what is in memory. {@link catchUp} reads it again. */
   forget(): void {
     this.#place = 0
-    this.#numbers.clear()
-    this.#ends.clear()
+    this.#drop()
     this.#unindexed = new UnindexedEvents(0)
   }
 
-  #remember(stream: StreamName.StreamName, number: number): void {
-    if (this.#numbers.size >= ENDS) {
-      this.#numbers.clear()
-      this.#ends.clear()
-    }
-    this.#numbers.set(stream, number)
+  #remember(name: StreamName.StreamName, stream: KnownStream): KnownStream {
+    if (this.#streams.size >= STREAMS) this.#drop()
+    this.#streams.set(name, stream)
+    this.#byNumber.set(stream.number, stream)
+    return stream
+  }
+
+  #drop(): void {
+    this.#streams.clear()
+    this.#byNumber.clear()
   }
 }
