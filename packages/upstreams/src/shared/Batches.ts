@@ -1,5 +1,5 @@
 /** Sends the requests that came while earlier ones were under way together, so that a busy resource is asked less often. */
-import { Cause, Deferred, Effect, Exit, Queue } from "effect"
+import { Cause, Effect, Exit, Queue } from "effect"
 
 export interface Options<Request, Answer, E> {
   /** Sends requests and returns their answers in the same order. If it fails for several, each is sent by itself. */
@@ -14,7 +14,7 @@ export interface Options<Request, Answer, E> {
 
 interface Work<Request, Answer, E> {
   readonly request: Request
-  readonly answer: Deferred.Deferred<Answer, E>
+  readonly tell: (answer: Exit.Exit<Answer, E>) => void
   /** Whether nobody waits for the answer any more. */
   dropped: boolean
 }
@@ -28,7 +28,7 @@ export const make = Effect.fnUntraced(function* <Request, Answer, E>({ send, lan
   const unanswered = new Set<Work<Request, Answer, E>>()
   yield* Effect.addFinalizer(() =>
     Effect.sync(() => {
-      for (const { answer } of unanswered) Deferred.doneUnsafe(answer, Effect.interrupt)
+      for (const { tell } of [...unanswered]) tell(Exit.interrupt())
     })
   )
 
@@ -36,10 +36,12 @@ export const make = Effect.fnUntraced(function* <Request, Answer, E>({ send, lan
     Effect.matchCauseEffect(send(works.map(({ request }) => request)), {
       onSuccess: (answers) =>
         Effect.sync(() => {
-          for (const [i, work] of works.entries()) Deferred.doneUnsafe(work.answer, answerOf(answers[i]))
+          for (const [i, { tell }] of works.entries()) tell(answerOf(answers[i]))
         }),
       onFailure: (cause) =>
-        Effect.forEach(works, (work) => (works.length > 1 ? answer([work]) : Deferred.failCause(work.answer, cause)), { discard: true })
+        works.length > 1
+          ? Effect.forEach(works, (work) => answer([work]), { discard: true })
+          : Effect.sync(() => works[0]?.tell(Exit.failCause(cause)))
     })
 
   const lane = Effect.gen(function* () {
@@ -51,16 +53,19 @@ export const make = Effect.fnUntraced(function* <Request, Answer, E>({ send, lan
   yield* Effect.forEach(Array.from({ length: lanes }), () => Effect.forkScoped(Effect.forever(lane)))
 
   return (request: Request): Effect.Effect<Answer, E> =>
-    Effect.suspend(() => {
-      const work: Work<Request, Answer, E> = { request, answer: Deferred.makeUnsafe(), dropped: false }
+    // In one step, so that an interruption finds either nothing or a work that it drops
+    Effect.callback((resume) => {
+      const tell = (answer: Exit.Exit<Answer, E>) => {
+        unanswered.delete(work)
+        resume(answer)
+      }
+      const work: Work<Request, Answer, E> = { request, tell, dropped: false }
       unanswered.add(work)
       Queue.offerUnsafe(waiting, work)
-      return Effect.onExit(Deferred.await(work.answer), () =>
-        Effect.sync(() => {
-          unanswered.delete(work)
-          work.dropped = true
-        })
-      )
+      return Effect.sync(() => {
+        unanswered.delete(work)
+        work.dropped = true
+      })
     })
 })
 
