@@ -101,8 +101,8 @@ const make = Effect.fnUntraced(function* (
   const prices = yield* PriceBook
   const breaker = yield* CircuitBreaker
   const clock = yield* Clock.Clock
-  const described = describeAll(operations, groups)
-  const byGroup = Map.groupBy(described.values(), ({ entry }) => entry.group)
+  const grouped = groupAll(operations, groups)
+  const byGroup = Map.groupBy(grouped.values(), ({ group }) => group)
 
   const availability = Effect.fnUntraced(function* (operation: Operation.Any, price: unknown) {
     const configured: Effect.Effect<string | undefined> = Effect.match(Effect.provideContext(operation.configured, services), {
@@ -116,16 +116,16 @@ const make = Effect.fnUntraced(function* (
     return openFor === 0 ? AVAILABLE : unavailable("It is temporarily unavailable.", Math.ceil(openFor / 1_000))
   })
 
-  const entryOf = ({ operation, entry }: StaticEntry, list: PriceList | undefined): Effect.Effect<CatalogEntry> => {
+  const entryOf = ({ operation, group }: Grouped, list: PriceList | undefined): Effect.Effect<CatalogEntry> => {
     const credits = list?.prices[operation.key]
     const price = list === undefined || credits === undefined ? null : { credits, unit: operation.unit, version: list.version }
-    return Effect.map(availability(operation, price), (availability) => ({ ...entry, price, availability }))
+    return Effect.map(availability(operation, price), (availability) => ({ ...described(operation).entry, group, price, availability }))
   }
 
   const list = Effect.map(prices.plan, (plan) => inForce(plan, clock.currentTimeMillisUnsafe()))
-  const entriesOf = (operations: ReadonlyArray<StaticEntry>, list: PriceList | undefined) =>
+  const entriesOf = (operations: ReadonlyArray<Grouped>, list: PriceList | undefined) =>
     Effect.forEach(operations, (operation) => entryOf(operation, list))
-  const inHostsOrder = operations.flatMap(({ key }) => described.get(key) ?? [])
+  const inHostsOrder = operations.flatMap(({ key }) => grouped.get(key) ?? [])
   return {
     /** Credits granted to an account when it is verified. */
     signUpCredits,
@@ -133,9 +133,11 @@ const make = Effect.fnUntraced(function* (
     entries: Effect.flatMap(list, (list) => entriesOf(inHostsOrder, list)),
     /** An operation with all details; undefined for an unknown key. */
     capability: (key: string): Effect.Effect<Capability | undefined, Aggregate.Failure> => {
-      const found = described.get(key)
+      const found = grouped.get(key)
       if (found === undefined) return Effect.undefined
-      return Effect.flatMap(list, (list) => Effect.map(entryOf(found, list), (entry) => ({ ...entry, ...found.details })))
+      return Effect.flatMap(list, (list) =>
+        Effect.map(entryOf(found, list), (entry) => ({ ...entry, ...described(found.operation).details }))
+      )
     },
     /** Every operation once, in the order of the groups. */
     groups: Effect.flatMap(list, (list) =>
@@ -182,41 +184,45 @@ const availabilityOf = (operations: ReadonlyArray<CatalogEntry>): Availability =
 
 const waitFor = ({ available, retry_after }: Availability): number => (available ? 0 : (retry_after ?? Number.POSITIVE_INFINITY))
 
-// constant parts
+// groups
 
-/** The constant parts of an operation's catalog entry. */
-interface StaticEntry {
+/** An operation and its group. */
+interface Grouped {
   readonly operation: Operation.Any
-  readonly entry: Omit<CatalogEntry, "price" | "availability">
-  readonly details: Omit<Capability, keyof CatalogEntry>
+  readonly group: string
 }
 
 /** The operations by key, in the order of the groups. */
-const describeAll = (operations: ReadonlyArray<Operation.Any>, groups: Groups): ReadonlyMap<string, StaticEntry> => {
+const groupAll = (operations: ReadonlyArray<Operation.Any>, groups: Groups): ReadonlyMap<string, Grouped> => {
   const left = new Map(operations.map((operation) => [operation.key, operation]))
   if (left.size < operations.length) throw new Error("Two operations have the same key")
-  const described = new Map<string, StaticEntry>()
+  const grouped = new Map<string, Grouped>()
   const join = (group: string, key: string) => {
     const operation = left.get(key)
     if (operation === undefined) throw new Error(`Group ${group} names ${key}, which is in another or is no operation here`)
     left.delete(key)
-    const { details, entry } = describedOnce(operation)
-    described.set(key, { operation, entry: { ...entry, group }, details })
+    grouped.set(key, { operation, group })
   }
   for (const [group, { operations }] of Object.entries(groups)) for (const { key } of operations) join(group, key)
   for (const key of [...left.keys()]) join(upstreamOf(key), key)
-  return described
+  return grouped
 }
 
-/** What is told of an operation in any group. */
-interface Described extends Pick<StaticEntry, "details"> {
-  readonly entry: Omit<StaticEntry["entry"], "group">
+// constant parts
+
+/** The constant parts of an operation's catalog entry, in any group. */
+interface Described {
+  readonly entry: Omit<CatalogEntry, "group" | "price" | "availability">
+  readonly details: Omit<Capability, keyof CatalogEntry>
 }
 
 const descriptions = new WeakMap<Operation.Any, Described>()
 
-/** An operation never changes, so a process makes its JSON Schemas once for all of its hosts: they take longest of what a catalog needs. */
-const describedOnce = (operation: Operation.Any): Described => {
+/**
+ * An operation never changes, so a process makes its JSON Schemas once for all of its hosts, and only when somebody reads the catalog: to make
+ * those of all operations takes a fifth of what a host needs to start.
+ */
+const described = (operation: Operation.Any): Described => {
   const known = descriptions.get(operation)
   if (known !== undefined) return known
   const made = describe(operation)
