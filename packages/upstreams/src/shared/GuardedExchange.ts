@@ -7,7 +7,6 @@ import { Clock, Data, type Duration, Effect, Result } from "effect"
 import { FetchHttpClient, HttpClientRequest } from "effect/http"
 import * as ByteService from "./ByteService.ts"
 import * as CheckedUrl from "./CheckedUrl.ts"
-import { fetchTo } from "./PinnedAgent.ts"
 import * as PinnedHost from "./PinnedHost.ts"
 import * as Retries from "./Retries.ts"
 
@@ -106,7 +105,7 @@ const hopTo = (url: URL, { body, headers }: Request, send: ByteService.Ask, opti
         : new UpstreamUnavailable({ upstream: options.upstream, reason: "its name cannot be resolved now" })
     )
     return yield* Effect.acquireUseRelease(
-      Effect.sync(() => fetchTo(addresses)),
+      Effect.promise(async () => (await import("./PinnedAgent.ts")).fetchTo(addresses)),
       ({ fetch }) => Effect.provideService(send(request), FetchHttpClient.Fetch, fetch),
       ({ close }) => Effect.promise(close)
     )

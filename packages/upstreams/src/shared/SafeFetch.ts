@@ -4,9 +4,7 @@
  */
 import { InvalidInput, UpstreamUnavailable } from "@millrace/core"
 import { type Duration, Effect, Result } from "effect"
-import { request } from "undici"
 import * as CheckedUrl from "./CheckedUrl.ts"
-import { agentTo } from "./PinnedAgent.ts"
 import * as PinnedHost from "./PinnedHost.ts"
 
 const UPSTREAM = "caller's address"
@@ -86,6 +84,7 @@ const exchange = async (
   addresses: ReadonlyArray<Address>,
   { accept, byteLimit, signal }: { readonly accept: string; readonly byteLimit: number; readonly signal: AbortSignal }
 ) => {
+  const { agentTo, request } = await import("./PinnedAgent.ts")
   const agent = agentTo(addresses)
   try {
     const { statusCode, headers, body } = await request(url, {

@@ -6,8 +6,6 @@ import { InvalidWebhookUrl, type WebhookAnswer, type WebhookMessage, WebhookNotS
 import { type Duration, Effect, Layer, Redacted } from "effect"
 import ipaddr from "ipaddr.js"
 import { Webhook } from "standardwebhooks"
-import { request } from "undici"
-import { agentTo } from "../shared/PinnedAgent.ts"
 import * as PinnedHost from "../shared/PinnedHost.ts"
 import { isPublic } from "../shared/PublicAddress.ts"
 import * as RetryAfter from "../shared/RetryAfter.ts"
@@ -75,6 +73,7 @@ const post = async (
   message: WebhookMessage,
   signal: AbortSignal
 ): Promise<WebhookAnswer> => {
+  const { agentTo, request } = await import("../shared/PinnedAgent.ts")
   const agent = agentTo(addresses)
   try {
     const { body, headers, statusCode } = await request(url, {
