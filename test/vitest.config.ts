@@ -48,6 +48,8 @@ export default defineConfig({
           include: FILES,
           exclude: ALONE,
           isolate: false,
+          // Node.js loads the sources as it does in a process of their own: nothing has to be transformed and sent to the workers
+          experimental: { viteModuleRunner: false, nodeLoader: false },
           globalSetup: [file("postgres.ts"), file("browser.ts"), file("program.ts")]
         }
       }
