@@ -5,7 +5,7 @@
  * are checked to the end, and other streams go on.
  */
 import { Account, type Money } from "@millrace/core"
-import { EventStore, fromIso, HashChain, StreamName } from "@millrace/event-sourcing"
+import { EventCodec, EventStore, fromIso, HashChain, StreamName } from "@millrace/event-sourcing"
 import { AccountReplay, uncoveredHolds } from "./AccountReplay.ts"
 import { AlertIndex } from "./AlertIndex.ts"
 import { CallIndex } from "./CallIndex.ts"
@@ -15,6 +15,7 @@ import * as Head from "./Head.ts"
 import { InboxIndex } from "./InboxIndex.ts"
 import { InvoiceIndex } from "./InvoiceIndex.ts"
 import { JobIndex } from "./JobIndex.ts"
+import { Entry, type Page, prepare } from "./Page.ts"
 import { PaymentIndex } from "./PaymentIndex.ts"
 import { Prices } from "./Prices.ts"
 import { ProxySessionIndex } from "./ProxySessionIndex.ts"
@@ -27,7 +28,7 @@ import { credits } from "./rules/Rule.ts"
 import { snapshotAgrees, snapshotOf } from "./rules/Snapshots.ts"
 import { SessionIndex } from "./SessionIndex.ts"
 import * as Stakes from "./Stakes.ts"
-import { type Page, StreamReplay } from "./StreamReplay.ts"
+import { StreamReplay } from "./StreamReplay.ts"
 import { SubscriptionIndex } from "./SubscriptionIndex.ts"
 import { beginningOf, UniqueNames } from "./UniqueNames.ts"
 import { WaitIndex } from "./WaitIndex.ts"
@@ -49,6 +50,8 @@ export interface ReaderOptions {
 
 /** The place of problems before the first event. */
 const WHOLE = { position: EventStore.start, stream: WHOLE_LOG }
+
+const WRONG_HASH = "its hash does not match its content and the hash before it"
 
 /** Reads the events of a log in order, and keeps what is known so far. */
 export class LogReader {
@@ -109,21 +112,23 @@ export class LogReader {
     this.#categories = new Map([...coreCategories(this), ...categories].map((category) => [category.name, category]))
   }
 
-  /** Finds the stream of each event, and begins those that are new. */
+  /** Finds the stream of each event, begins those that are new, and prepares the events. */
   begin(events: ReadonlyArray<EventStore.RecordedEvent>): Page {
-    const streams: Array<StreamReplay> = []
+    const entries: Array<Entry> = []
     const newAccounts: Array<StreamReplay> = []
     let last: StreamReplay | undefined
-    for (const { stream: name } of events) {
+    for (const event of events) {
+      const { stream: name } = event
       // Often an event follows one of the same stream
       if (last?.name !== name) last = this.streams.get(name)
       if (last === undefined) {
         last = this.#beginStream(name)
         if (last.account !== undefined) newAccounts.push(last)
       }
-      streams.push(last)
+      entries.push(new Entry(event, last))
     }
-    return { events, streams, newAccounts }
+    prepare(entries)
+    return { entries, newAccounts }
   }
 
   #beginStream(name: StreamName.StreamName): StreamReplay {
@@ -134,12 +139,8 @@ export class LogReader {
     return stream
   }
 
-  read({ events, streams }: Page): void {
-    let place = 0
-    for (const event of events) {
-      const stream = streams[place++]
-      if (stream !== undefined) this.#next(stream, event)
-    }
+  read({ entries }: Page): void {
+    for (const entry of entries) this.#next(entry)
   }
 
   /** Ends the reading and returns the head of the log. An earlier head that was not reached yet is compared now. */
@@ -157,15 +158,16 @@ export class LogReader {
     return { ...this.#past(), at: this.latest === "" ? null : this.latest, buckets: Head.bucketsOf(this.ends()) }
   }
 
-  #next(stream: StreamReplay, event: EventStore.RecordedEvent): void {
+  #next(entry: Entry): void {
+    const { event, hash, stream } = entry
     if (this.#earlier !== undefined && event.position > this.#earlier.position) this.#compareHead(this.#earlier)
     this.#event = event
     this.#stream = stream
-    const hash = this.#checkPlace(stream, event)
+    this.#checkPlace(entry)
     const at = HashChain.atOf(event)
     this.#checkTime(stream, at)
     if (stream.sound) {
-      stream.sound = hash !== undefined && !Number.isNaN(this.#millis) && this.#replay(stream, event)
+      stream.sound = hash !== undefined && !Number.isNaN(this.#millis) && this.#replay(entry)
       if (!stream.sound) this.#categories.get(StreamName.category(stream.name))?.lost?.(stream.name)
     }
     stream.revision = event.revision
@@ -177,8 +179,8 @@ export class LogReader {
     if (stream.snapshot?.revision === event.revision && stream.sound) this.#compareSnapshot(stream, stream.snapshot, event)
   }
 
-  /** Checks position, id, revision and hash. Returns the hash; undefined when the event does not follow the one before it in its stream. */
-  #checkPlace(stream: StreamReplay, event: EventStore.RecordedEvent): HashChain.Hash | undefined {
+  /** Checks position, id, revision and hash. */
+  #checkPlace({ event, hash, stream }: Entry): void {
     // Positions increase through the whole log, so the order is total and no event occurs twice
     if (event.position <= this.#position) this.#broken("position-increases", `it follows position ${this.#position}`, Stakes.ORDER)
     else if (this.#isExport) this.#checkGap(event.position)
@@ -186,12 +188,8 @@ export class LogReader {
     // Revisions count from 0 without gaps, so no event of a stream was removed, inserted or moved
     const expected = stream.revision + 1
     if (event.revision !== expected) this.#broken("revision-follows", `its revision is ${event.revision} instead of ${expected}`)
-    if (event.revision !== expected) return undefined
     // Each event has the SHA-256 of itself and of the hash before it, so no event was changed, exchanged or forged
-    const hash = HashChain.verified(stream.hash, event)
-    if (hash !== undefined) return hash
-    this.#broken("link-holds", HashChain.isSealed(event) ? "its hash does not match its content and the hash before it" : "it has no hash")
-    return undefined
+    else if (hash === undefined) this.#broken("link-holds", HashChain.isSealed(event) ? WRONG_HASH : "it has no hash")
   }
 
   #checkGap(position: string): void {
@@ -219,15 +217,15 @@ export class LogReader {
   }
 
   /** False when the event cannot be read or does not fold. */
-  #replay({ account, other }: StreamReplay, recorded: EventStore.RecordedEvent): boolean {
+  #replay({ event: recorded, said: event, stream: { account, other } }: Entry): boolean {
     const report = this.#report
     try {
-      if (account === undefined) {
+      if (account === undefined || event === undefined) {
         if (other === undefined) this.#broken("stream-is-known", "no decider reads streams of this category")
         other?.(recorded.type, recorded.data, this.#millis, recorded.position, () => requestOf(recorded), recorded.id)
         return other !== undefined
       }
-      const event = Account.Account.codec.decode(recorded.type, recorded.data)
+      if (event instanceof EventCodec.UnreadableEvent) throw event
       const unique = uniqueName(event)
       if (unique !== undefined) this.uniques.add(unique.id, unique.isOfStream ? account.names : undefined)
       if (!account.next(event, this.#millis, this, report)) return false

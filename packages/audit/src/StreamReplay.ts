@@ -19,20 +19,23 @@ export class StreamReplay implements StreamEnd {
   /** False from the first event that cannot be replayed. */
   sound = true
   snapshot: EventStore.StoredSnapshot | undefined
+  /** The revision and hash of the last event that was linked, up to a page ahead of the replay. */
+  #linkedRevision: EventStore.Revision = -1
+  #linkedHash: HashChain.Hash
 
   constructor(name: StreamName.StreamName, account: AccountReplay | undefined, other: Replay | undefined) {
     this.name = name
     this.hash = HashChain.start(name)
     this.account = account
     this.other = other
+    this.#linkedHash = this.hash
   }
-}
 
-/** Consecutive events of a log, each with its stream. */
-export interface Page {
-  readonly events: ReadonlyArray<EventStore.RecordedEvent>
-  /** The stream of each event. */
-  readonly streams: ReadonlyArray<StreamReplay>
-  /** The accounts that begin here: their snapshots must be loaded before the page is read. */
-  readonly newAccounts: ReadonlyArray<StreamReplay>
+  /** Verifies that an event follows the last one of the log. Returns its hash; undefined if it does not follow. */
+  link(event: EventStore.RecordedEvent): HashChain.Hash | undefined {
+    const hash = event.revision === this.#linkedRevision + 1 ? HashChain.verified(this.#linkedHash, event) : undefined
+    this.#linkedRevision = event.revision
+    this.#linkedHash = hash ?? HashChain.hashOf(event)
+    return hash
+  }
 }

@@ -6,8 +6,8 @@ import type { Log } from "./Histories.ts"
 
 type Events = ReadonlyArray<EventStore.RecordedEvent>
 
-/** A store that has exactly these events and snapshots. It takes no appends. */
-export const storeOf = ({ events, snapshots }: Log): Layer.Layer<EventStore.EventStore> => {
+/** A store that has exactly these events and snapshots, in pages of this many events. It takes no appends. */
+export const storeOf = ({ events, snapshots }: Log, page = 7): Layer.Layer<EventStore.EventStore> => {
   const stream = (name: StreamName.StreamName) => events.filter((event) => event.stream === name)
   return Layer.succeed(EventStore.EventStore, {
     append: () => Effect.die("Nothing is appended to the log of a test"),
@@ -18,7 +18,7 @@ export const storeOf = ({ events, snapshots }: Log): Layer.Layer<EventStore.Even
           .slice(0, limit)
       ),
     lastRevision: (name) => Effect.sync(() => stream(name).at(-1)?.revision ?? "noStream"),
-    readAll: (after) => Stream.rechunk(Stream.fromArray(events.filter(({ position }) => position > after || after === "")), 7),
+    readAll: (after) => Stream.rechunk(Stream.fromArray(events.filter(({ position }) => position > after || after === "")), page),
     subscribe: () => Stream.never,
     head: Effect.sync(() => events.at(-1)?.position ?? EventStore.start),
     loadSnapshot: (name) => Effect.sync(() => snapshots.get(name)),
@@ -26,7 +26,8 @@ export const storeOf = ({ events, snapshots }: Log): Layer.Layer<EventStore.Even
   })
 }
 
-export const audit = (log: Log, options: Audit.Options = {}) => Effect.runPromise(Audit.run(options).pipe(Effect.provide(storeOf(log))))
+export const audit = (log: Log, options: Audit.Options = {}, page?: number) =>
+  Effect.runPromise(Audit.run(options).pipe(Effect.provide(storeOf(log, page))))
 
 /** Events in another order, or others, in the places of a log: positions count on as a store would have given them. */
 export const placed = (events: Events): Events =>
@@ -49,6 +50,26 @@ export const withData = (event: EventStore.RecordedEvent, change: (data: Record<
   ...event,
   data: JSON.stringify(change(JSON.parse(event.data)))
 })
+
+export const FORGED_ID = "00000000-0000-7000-8000-ffffffffffff"
+
+/** Changes of one event, by what is changed. */
+export const edits: Readonly<Record<string, (event: EventStore.RecordedEvent) => EventStore.RecordedEvent>> = {
+  data: (event) => withData(event, (data) => ({ ...data, note: 1 })),
+  amount: (event) =>
+    withData(event, (data) =>
+      Object.fromEntries(Object.entries(data).map(([key, value]) => [key, typeof value === "number" ? value + 1 : value]))
+    ),
+  "a byte of text": (event) => ({ ...event, data: event.data.replace(/[a-z0-9](?="?\}?$)/u, (c) => (c === "x" ? "y" : "x")) || " " }),
+  type: (event) => ({ ...event, type: `${event.type}d` }),
+  id: (event) => ({ ...event, id: FORGED_ID }),
+  time: (event) => ({ ...event, metadata: event.metadata.replace(/"at":"2026-01/u, `"at":"2027-01`) }),
+  hash: (event) => ({
+    ...event,
+    metadata: event.metadata.replace(/"hash":"./u, (open) => open.slice(0, -1) + (open.endsWith("A") ? "B" : "A"))
+  }),
+  "who did it": (event) => ({ ...event, metadata: `${event.metadata.slice(0, -1)},"actor":"nobody"}` })
+}
 
 /** An event as it is encoded: its type as `_tag`, beside its data; `$correlationId` is of its metadata. */
 export interface Tagged {

@@ -3,7 +3,7 @@ import type { EventStore } from "@millrace/event-sourcing"
 import { describe, expect, it } from "vitest"
 import type { Head, Report } from "../src/index.ts"
 import { type Log, randomHistory, workHistory } from "./Histories.ts"
-import { audit, placed, rehashed, withData } from "./Logs.ts"
+import { audit, edits, FORGED_ID, placed, rehashed, withData } from "./Logs.ts"
 
 type Event = EventStore.RecordedEvent
 type Events = ReadonlyArray<Event>
@@ -29,26 +29,6 @@ const NEEDED = new Set([
   ...["PricePlanPublished", "SmsReceived", "CodeFound", "WaitTimedOut", "AddressClaimed", "InboxCreated", "InboxDeleted", "InboxExpired"],
   ...["ProxySessionOpened", "ProxySessionEnded", "ProxySessionExpired"]
 ])
-
-const FORGED_ID = "00000000-0000-7000-8000-ffffffffffff"
-
-/** Changes of one event, by what is changed. */
-const edits: Readonly<Record<string, (event: Event) => Event>> = {
-  data: (event) => withData(event, (data) => ({ ...data, note: 1 })),
-  amount: (event) =>
-    withData(event, (data) =>
-      Object.fromEntries(Object.entries(data).map(([key, value]) => [key, typeof value === "number" ? value + 1 : value]))
-    ),
-  "a byte of text": (event) => ({ ...event, data: event.data.replace(/[a-z0-9](?="?\}?$)/u, (c) => (c === "x" ? "y" : "x")) || " " }),
-  type: (event) => ({ ...event, type: `${event.type}d` }),
-  id: (event) => ({ ...event, id: FORGED_ID }),
-  time: (event) => ({ ...event, metadata: event.metadata.replace(/"at":"2026-01/u, `"at":"2027-01`) }),
-  hash: (event) => ({
-    ...event,
-    metadata: event.metadata.replace(/"hash":"./u, (open) => open.slice(0, -1) + (open.endsWith("A") ? "B" : "A"))
-  }),
-  "who did it": (event) => ({ ...event, metadata: `${event.metadata.slice(0, -1)},"actor":"nobody"}` })
-}
 
 describe("without new hashes, any audit names the event at fault when", async () => {
   const { events } = await randomHistory(10, 160)

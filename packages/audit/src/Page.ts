@@ -1,0 +1,51 @@
+/**
+ * Consecutive events of a log, prepared for the reader. Each step is done for all events of a page before the next step begins: the code of
+ * one step stays in the processor's caches, where that of all steps does not fit. The steps report nothing. The reader does, in the order of
+ * the log.
+ */
+import { Account, type AccountEvent } from "@millrace/core"
+import { EventCodec, type EventStore, type HashChain } from "@millrace/event-sourcing"
+import type { StreamReplay } from "./StreamReplay.ts"
+
+export interface Page {
+  readonly entries: ReadonlyArray<Entry>
+  /** The accounts that begin here: their snapshots must be loaded before the page is read. */
+  readonly newAccounts: ReadonlyArray<StreamReplay>
+}
+
+/** An event, its stream, and what is known of it before the events before it were replayed. */
+export class Entry {
+  readonly event: EventStore.RecordedEvent
+  readonly stream: StreamReplay
+  /** Undefined if the event does not follow the one before it in its stream. */
+  hash: HashChain.Hash | undefined
+  /** What the event of an account says, or why it cannot be read. Undefined where it cannot be replayed, and for other streams. */
+  said: AccountEvent | EventCodec.UnreadableEvent | undefined
+
+  constructor(event: EventStore.RecordedEvent, stream: StreamReplay) {
+    this.event = event
+    this.stream = stream
+    this.hash = undefined
+    this.said = undefined
+  }
+
+  decode(): void {
+    const { event, hash, stream } = this
+    if (hash !== undefined && stream.sound && stream.account !== undefined) this.said = decoded(event)
+  }
+}
+
+/** Links all events to those before them, then decodes those of accounts. */
+export const prepare = (entries: ReadonlyArray<Entry>): void => {
+  for (const entry of entries) entry.hash = entry.stream.link(entry.event)
+  for (const entry of entries) entry.decode()
+}
+
+const decoded = ({ data, type }: EventStore.RecordedEvent): AccountEvent | EventCodec.UnreadableEvent => {
+  try {
+    return Account.Account.codec.decode(type, data)
+  } catch (error) {
+    if (error instanceof EventCodec.UnreadableEvent) return error
+    throw error
+  }
+}
