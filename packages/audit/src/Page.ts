@@ -22,6 +22,8 @@ export class Entry {
   /** What the event of an account says, or why it cannot be read. Undefined where it cannot be replayed, and for other streams. */
   said: AccountEvent | EventCodec.UnreadableEvent | undefined
 
+  #parsed: unknown
+
   constructor(event: EventStore.RecordedEvent, stream: StreamReplay) {
     this.event = event
     this.stream = stream
@@ -29,23 +31,24 @@ export class Entry {
     this.said = undefined
   }
 
+  /** Whether the event is to be replayed to an account. */
+  get #isOfAccount(): boolean {
+    return this.hash !== undefined && this.stream.sound && this.stream.account !== undefined
+  }
+
+  parse(): void {
+    if (this.#isOfAccount) this.#parsed = EventCodec.parse(this.event.data)
+  }
+
   decode(): void {
-    const { event, hash, stream } = this
-    if (hash !== undefined && stream.sound && stream.account !== undefined) this.said = decoded(event)
+    if (this.#isOfAccount) this.said = Account.Account.codec.decodeParsed(this.event.type, this.#parsed)
+    this.#parsed = undefined
   }
 }
 
-/** Links all events to those before them, then decodes those of accounts. */
+/** Links all events to those before them, then parses and decodes those of accounts. */
 export const prepare = (entries: ReadonlyArray<Entry>): void => {
   for (const entry of entries) entry.hash = entry.stream.link(entry.event)
+  for (const entry of entries) entry.parse()
   for (const entry of entries) entry.decode()
-}
-
-const decoded = ({ data, type }: EventStore.RecordedEvent): AccountEvent | EventCodec.UnreadableEvent => {
-  try {
-    return Account.Account.codec.decode(type, data)
-  } catch (error) {
-    if (error instanceof EventCodec.UnreadableEvent) return error
-    throw error
-  }
 }

@@ -25,10 +25,21 @@ export interface EventCodec<Event extends Tagged> {
   readonly encode: (event: Event) => { readonly type: string; readonly data: string }
   /** @throws UnreadableEvent */
   readonly decode: (type: string, data: string) => Event
+  /** The second step of {@link decode}, after {@link parse}: many events are decoded faster if all are parsed first. Does not throw. */
+  readonly decodeParsed: (type: string, parsed: unknown) => Event | UnreadableEvent
   /** The types under which the log may hold events of these tags: the tags themselves and every type that has an upcast. */
   readonly typesOf: (tags: Iterable<Event["_tag"]>) => ReadonlySet<string>
   /** The types that an upcast reads. */
   readonly upcastTypes: ReadonlySet<string>
+}
+
+/** What a text of JSON says; the error of a text that is no JSON. */
+export const parse = (data: string): unknown => {
+  try {
+    return JSON.parse(data)
+  } catch (error) {
+    return error
+  }
 }
 
 /**
@@ -39,6 +50,22 @@ export const make = <Event extends Tagged>(events: Schema.Codec<Event, Tagged>, 
   const encoder = FieldDecoder.make(Schema.flip(events)) // decoding the flipped schema is encoding
   const decoder = FieldDecoder.make(events)
   const upcastTypes = new Set(Object.keys(upcasts))
+  const decodeFields = (type: string, fields: Fields): Event => {
+    const upcast = upcastTypes.has(type) ? upcasts[type] : undefined
+    if (upcast !== undefined) return decoder.decode(upcast(fields))
+    const event = decoder.decodeFields(type, fields)
+    if (event !== undefined) return event
+    fields._tag = type
+    return decoder.decode(fields)
+  }
+  const decodeParsed = (type: string, parsed: unknown): Event | UnreadableEvent => {
+    if (parsed instanceof SyntaxError) return unreadable(type, parsed)
+    try {
+      return decodeFields(type, parsed as Fields)
+    } catch (cause) {
+      return unreadable(type, cause)
+    }
+  }
   return {
     encode: (event) => {
       const encoded = encoder.decode(event)
@@ -46,19 +73,18 @@ export const make = <Event extends Tagged>(events: Schema.Codec<Event, Tagged>, 
       return { type: encoded._tag, data: JSON.stringify({ ...encoded, _tag: undefined }) }
     },
     decode: (type, data) => {
-      try {
-        const fields = JSON.parse(data)
-        const upcast = upcastTypes.has(type) ? upcasts[type] : undefined
-        if (upcast !== undefined) return decoder.decode(upcast(fields))
-        const event = decoder.decodeFields(type, fields)
-        if (event !== undefined) return event
-        fields._tag = type
-        return decoder.decode(fields)
-      } catch (cause) {
-        throw new UnreadableEvent(`${type}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause })
-      }
+      const event = decodeParsed(type, parse(data))
+      if (event instanceof UnreadableEvent) throw event
+      return event
     },
+    decodeParsed,
     typesOf: (tags) => new Set([...tags, ...upcastTypes]),
     upcastTypes
   }
 }
+
+/** The fields of an event, to which its tag is added. */
+type Fields = { _tag: string }
+
+const unreadable = (type: string, cause: unknown): UnreadableEvent =>
+  new UnreadableEvent(`${type}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause })

@@ -85,13 +85,19 @@ test("data that is not JSON, not an object, or incomplete is refused", () => {
     expect(() => codec.decode("Paid", data)).toThrow(EventCodec.UnreadableEvent)
 })
 
-test("any text of any type is decoded or refused as UnreadableEvent", () => {
+const written = events.map((event) => codec.encode(event).data)
+
+test("any text of any type is decoded or refused as UnreadableEvent, in two steps as in one", () => {
   fc.assert(
-    fc.property(fc.constantFrom("Paid", "Closed", "PaidEuros", "Shut", "Else"), fc.oneof(fc.string(), fc.json()), (type, data) => {
+    fc.property(fc.constantFrom("Paid", "Closed", "PaidEuros", "Shut", "Else"), fc.oneof(fc.string(), fc.json(), written), (type, data) => {
+      const stepwise = codec.decodeParsed(type, EventCodec.parse(data))
       try {
-        expect(["Paid", "Closed"]).toContain(codec.decode(type, data)._tag)
+        const event = codec.decode(type, data)
+        expect(["Paid", "Closed"]).toContain(event._tag)
+        expect(stepwise).toEqual(event)
       } catch (error) {
         expect(error).toBeInstanceOf(EventCodec.UnreadableEvent)
+        expect(stepwise).toEqual(error)
       }
     })
   )
