@@ -39,6 +39,35 @@ export const uncoveredHolds = ({ purse }: Account.Account): { readonly open: num
   return open === held ? undefined : { open, held }
 }
 
+/** The balances of an account by its postings. */
+class Books implements Balances {
+  available = 0
+  reserved = 0
+  receivable = 0
+  /** Of the postings of one event: zero, if the books balance. */
+  sum = 0
+  readonly #own: Postings.OwnAccounts
+
+  constructor(own: Postings.OwnAccounts) {
+    this.#own = own
+  }
+
+  readonly take: Postings.Book = (account, amount) => {
+    this.sum += amount
+    if (account === this.#own.available) this.available -= amount
+    else if (account === this.#own.reserved) this.reserved -= amount
+    else if (account === this.#own.receivable) this.receivable += amount
+  }
+
+  /** Begins the next event, from these balances. */
+  begin({ available, receivable, reserved }: Balances): void {
+    this.available = available
+    this.reserved = reserved
+    this.receivable = receivable
+    this.sum = 0
+  }
+}
+
 /** What the log has beside accounts, as far as it was read. */
 export interface Known {
   readonly prices: Prices
@@ -59,12 +88,13 @@ export class AccountReplay {
   closedAt: number | undefined
   readonly #own: Postings.OwnAccounts
   #at: number | undefined
-  #byPostings: Balances = { available: 0, reserved: 0, receivable: 0 }
+  readonly #books: Books
 
   constructor(accountId: string, names: Beginning) {
     this.accountId = accountId
     this.names = names
     this.#own = Postings.ownAccounts(accountId)
+    this.#books = new Books(this.#own)
   }
 
   /** Checks every rule, then folds and posts the event. False if it does not fold: then the account cannot be replayed further. */
@@ -83,11 +113,10 @@ export class AccountReplay {
       if (event._tag === "CreditReserved") this.holds++
       else if (event._tag === "CreditsGranted") this.lots++
       else if (event._tag === "AccountClosed") this.closedAt = at
-      const postings = Postings.postings(this.#own, before, event)
+      Postings.post(this.#own, before, event, this.#books.take)
       this.state = Account.Account.evolve(before, event, at)
       calls.learn(accountId, event)
-      // An event without postings must not change lots or debts
-      if (postings.length > 0 || this.state.purse !== before.purse) this.#post(postings, report)
+      this.#compareBooks(report)
       return true
     } catch (error) {
       // A rule has reported it already
@@ -119,16 +148,10 @@ export class AccountReplay {
     }
   }
 
-  #post(postings: ReadonlyArray<Postings.Posting>, report: ReportProblem): void {
-    let sum = 0
-    let { available, reserved, receivable } = this.#byPostings
-    const own = this.#own
-    for (const { account, amount } of postings) {
-      sum += amount
-      if (account === own.available) available -= amount
-      else if (account === own.reserved) reserved -= amount
-      else if (account === own.receivable) receivable += amount
-    }
+  /** After each event: its postings sum to zero, and the balances by postings are those of the fold. */
+  #compareBooks(report: ReportProblem): void {
+    const books = this.#books
+    const { sum } = books
     if (sum !== 0) {
       report("postings-sum-to-zero" satisfies RuleName, `the postings sum to ${credits(sum)}`, (say) => ({
         account: this.accountId,
@@ -137,10 +160,10 @@ export class AccountReplay {
       }))
     }
     const byFold = balancesOf(this.state)
-    if (available !== byFold.available || reserved !== byFold.reserved || receivable !== byFold.receivable)
-      this.#reportBooks({ available, reserved, receivable }, byFold, report)
+    if (books.available !== byFold.available || books.reserved !== byFold.reserved || books.receivable !== byFold.receivable)
+      this.#reportBooks(books, byFold, report)
     // Continue from the fold, so that one error is not reported again at every later event
-    this.#byPostings = byFold
+    books.begin(byFold)
   }
 
   /** Reports the first balance that is not the same by the postings and by the fold. */

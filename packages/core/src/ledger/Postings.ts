@@ -31,58 +31,60 @@ export const ownAccounts = (accountId: string) => ({
 })
 export type OwnAccounts = Readonly<ReturnType<typeof ownAccounts>>
 
-/**
- * The postings of an event, given the account before it. Empty for events that move no money. `of` is the account's id; or its names, made
- * once, where many events are posted.
- */
-export const postings = (of: string | OwnAccounts, before: Account, event: AccountEvent): ReadonlyArray<Posting> => {
-  const own = typeof of === "string" ? ownAccounts(of) : of
+/** Takes postings one after another. */
+export type Book = (account: Posting["account"], amount: Posting["amount"]) => void
+
+/** Posts an event to a book, given the account before it. Events that move no money are not posted. */
+export const post = (own: OwnAccounts, before: Account, event: AccountEvent, to: Book): void => {
   switch (event._tag) {
     case "CreditsGranted":
-      return entry(debit(funds(event.source), event.amount), credit(own.available, event.amount))
+      debit(to, funds(event.source), event.amount)
+      return credit(to, own.available, event.amount)
     case "CreditReserved":
-      return entry(debit(own.available, event.amount), credit(own.reserved, event.amount))
+      debit(to, own.available, event.amount)
+      return credit(to, own.reserved, event.amount)
     case "OperationSucceeded": {
       const hold = openHold(before, event.reservationId)
       if (hold === undefined) throw new Error(`Reservation ${event.reservationId} is not open`)
       const claimed = claimedOf(event)
-      return entry(
-        debit(own.reserved, hold.amount),
-        credit(operationIncome(hold.operation), event.charged),
-        credit(own.available, hold.amount - event.charged - claimed),
-        credit(own.receivable, claimed)
-      )
+      debit(to, own.reserved, hold.amount)
+      credit(to, operationIncome(hold.operation), event.charged)
+      credit(to, own.available, hold.amount - event.charged - claimed)
+      return credit(to, own.receivable, claimed)
     }
     case "Refunded": {
       const claimed = claimedOf(event)
-      return entry(
-        debit(event.stage === "reserved" ? own.reserved : REFUNDS, event.amount),
-        credit(own.available, event.amount - claimed),
-        credit(own.receivable, claimed)
-      )
+      debit(to, event.stage === "reserved" ? own.reserved : REFUNDS, event.amount)
+      credit(to, own.available, event.amount - claimed)
+      return credit(to, own.receivable, claimed)
     }
     case "LotExpired": {
       const lot = Lots.find(before.purse.lots, event.lotId)
       if (lot === undefined) throw new Error(`Lot ${event.lotId} is not known`)
-      return entry(debit(own.available, event.amount), credit(Lots.isPaid(lot.source) ? BREAKAGE : PROMOTIONS, event.amount))
+      debit(to, own.available, event.amount)
+      return credit(to, Lots.isPaid(lot.source) ? BREAKAGE : PROMOTIONS, event.amount)
     }
     case "CreditsClawedBack":
-      return entry(
-        debit(own.available, event.fromAvailable),
-        debit(own.receivable, Credits.of(event.fromHeld + event.debt)),
-        credit(PAYMENTS, event.amount)
-      )
+      debit(to, own.available, event.fromAvailable)
+      debit(to, own.receivable, Credits.of(event.fromHeld + event.debt))
+      return credit(to, PAYMENTS, event.amount)
     case "DebtRepaid":
-      return entry(debit(own.available, event.amount), credit(own.receivable, event.amount))
+      debit(to, own.available, event.amount)
+      return credit(to, own.receivable, event.amount)
     case "ClawbackReversed":
-      return entry(
-        debit(PAYMENTS, event.amount),
-        credit(own.receivable, event.toHeld + event.toDebt),
-        credit(own.available, event.toAvailable)
-      )
+      debit(to, PAYMENTS, event.amount)
+      credit(to, own.receivable, event.toHeld + event.toDebt)
+      return credit(to, own.available, event.toAvailable)
     default:
-      return []
+      return
   }
+}
+
+/** The postings of an event of an account. Empty for events that move no money. */
+export const postings = (accountId: string, before: Account, event: AccountEvent): ReadonlyArray<Posting> => {
+  const all: Array<Posting> = []
+  post(ownAccounts(accountId), before, event, (account, amount) => void all.push({ account, amount }))
+  return all
 }
 
 const funds = (source: Lots.LotSource): string => (Lots.isPaid(source) ? PAYMENTS : PROMOTIONS)
@@ -90,8 +92,8 @@ const funds = (source: Lots.LotSource): string => (Lots.isPaid(source) ? PAYMENT
 const claimedOf = ({ claimed }: { readonly claimed?: Lots.LotParts }): Credits.Credits =>
   claimed === undefined ? Credits.zero : Lots.total(claimed)
 
-const debit = (account: string, amount: number): Posting => ({ account, amount })
+const debit = (to: Book, account: string, amount: number): void => {
+  if (amount !== 0) to(account, amount)
+}
 
-const credit = (account: string, amount: number): Posting => ({ account, amount: -amount })
-
-const entry = (...lines: ReadonlyArray<Posting>): ReadonlyArray<Posting> => lines.filter(({ amount }) => amount !== 0)
+const credit = (to: Book, account: string, amount: number): void => debit(to, account, -amount)
