@@ -59,7 +59,7 @@ export const make = <Event extends Tagged>(events: Schema.Codec<Event, Tagged>, 
     return decoder.decode(fields)
   }
   const decodeParsed = (type: string, parsed: unknown): Event | UnreadableEvent => {
-    if (parsed instanceof SyntaxError) return unreadable(type, parsed)
+    if (parsed instanceof Error) return unreadable(type, parsed)
     try {
       return decodeFields(type, parsed as Fields)
     } catch (cause) {
