@@ -7,14 +7,19 @@ export type Place = number
 /** Digits of a position, so that positions sort as text. */
 const WIDTH = 16
 
-/** What stands before so many digits. Joining two texts costs a third of padding one. */
-const ZEROS = Array.from({ length: WIDTH + 1 }, (_, digits) => "0".repeat(WIDTH - digits))
+/** The last three digits of a position, as text. */
+const ENDS = Array.from({ length: 1_000 }, (_, end) => String(end).padStart(3, "0"))
+
+/** The digits before these, of the newest position: a thousand positions in a row share them, so only two texts are joined for each. */
+let shared = { number: 0, text: "0".repeat(WIDTH - 3) }
 
 /** The position of a place; {@link start} for 0, the place before the first event. */
 export const positionOf = (place: Place): Position => {
   if (place === 0) return start
-  const digits = place.toString()
-  return position(ZEROS[digits.length] + digits)
+  const end = place % ENDS.length
+  const number = (place - end) / ENDS.length
+  if (number !== shared.number) shared = { number, text: String(number).padStart(WIDTH - 3, "0") }
+  return position(shared.text + ENDS[end])
 }
 
 /** The place of a position. Throws if the position is not in this store's format. */

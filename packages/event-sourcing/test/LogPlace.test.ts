@@ -13,6 +13,14 @@ it("positions sort as text in log order, all of them after the start, and conver
     })
   ))
 
+it("positions of places in a row are those of each place alone", () =>
+  fc.assert(
+    fc.property(place, fc.array(fc.integer({ min: -20_000, max: 20_000 })), (first, steps) => {
+      for (const at of steps.map((step) => Math.max(1, Math.min(first + step, Number.MAX_SAFE_INTEGER))))
+        expect(positionOf(at)).toBe(String(at).padStart(16, "0"))
+    })
+  ))
+
 it("a position is parsed with or without its leading zeros", () =>
   fc.assert(
     fc.property(place, (at) => {
