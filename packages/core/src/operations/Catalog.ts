@@ -102,6 +102,7 @@ const make = Effect.fnUntraced(function* (
   const breaker = yield* CircuitBreaker
   const clock = yield* Clock.Clock
   const grouped = groupAll(operations, groups)
+  for (const operation of operations) exampleOf(operation)
   const byGroup = Map.groupBy(grouped.values(), ({ group }) => group)
 
   const availability = Effect.fnUntraced(function* (operation: Operation.Any, price: unknown) {
@@ -149,7 +150,10 @@ const make = Effect.fnUntraced(function* (
 })
 
 export class Catalog extends Context.Service<Catalog, Effect.Success<ReturnType<typeof make>>>()("@millrace/core/operations/Catalog") {
-  /** Two operations with one key are a defect. So is a group that names an unknown operation or one of another group. */
+  /**
+   * Two operations with one key are a defect. So is a group that names an unknown operation or one of another group, and an example that the
+   * schemas of its operation refuse.
+   */
   static readonly layer = <Op extends Operation.Any>(
     operations: ReadonlyArray<Op>,
     options: CatalogOptions = {}
@@ -219,8 +223,8 @@ interface Described {
 const descriptions = new WeakMap<Operation.Any, Described>()
 
 /**
- * An operation never changes, so a process makes its JSON Schemas once for all of its hosts, and only when somebody reads the catalog: to make
- * those of all operations takes a fifth of what a host needs to start.
+ * An operation never changes, so a process makes its JSON Schemas once for all of its hosts, and only when somebody reads the catalog: so hosts
+ * start sooner.
  */
 const described = (operation: Operation.Any): Described => {
   const known = descriptions.get(operation)
@@ -263,8 +267,22 @@ const schemaOf = (of: Schema.Top, options?: Schema.ToJsonSchemaOptions): Schema.
   return jsonObject(Object.keys(definitions).length === 0 ? schema : { ...schema, $defs: definitions })
 }
 
-const exampleOf = ({ example, route, secret, success }: Operation.Any): Capability["example"] => {
+type Example = NonNullable<Capability["example"]>
+
+/** By the example as it was declared, which copies of an operation share. */
+const examples = new WeakMap<NonNullable<Operation.Any["example"]>, Example>()
+
+const exampleOf = (operation: Operation.Any): Example | null => {
+  const { example } = operation
   if (example === undefined) return null
+  const known = examples.get(example)
+  if (known !== undefined) return known
+  const encoded = encodedExample(operation, example)
+  examples.set(example, encoded)
+  return encoded
+}
+
+const encodedExample = ({ route, secret, success }: Operation.Any, example: NonNullable<Operation.Any["example"]>): Example => {
   const fields: Readonly<Record<string, Schema.Codec<unknown, unknown>>> = { ...route.params, ...route.query, ...route.body }
   const encode = Schema.encodeUnknownSync(Schema.toCodecJson(Schema.Struct(fields)))
   const input = Object.entries(jsonObject(encode(example.input)))

@@ -211,6 +211,18 @@ describe("the catalog", () => {
   test("refuses two operations with one key", async () => {
     await expect(testing([dns, Grammar.check, named("dns.resolve")], Catalog)).rejects.toThrow("Two operations have the same key")
   })
+
+  test("refuses an example that the schemas of its operation refuse, before anybody reads it", async () => {
+    const example = { input: { text: 7 }, data: {} }
+    const wrong = Operation.make("word.count", {
+      summary: "Count words",
+      route: { method: "POST", path: "/words", body: { text: Schema.String } },
+      success: Schema.Struct({}),
+      run: () => Effect.succeed({ data: {} }),
+      example: example as never
+    })
+    await expect(testing([wrong], Catalog)).rejects.toThrow("text")
+  })
 })
 
 /** The catalog's entry of an operation. */
