@@ -217,7 +217,7 @@ export class LogReader {
   }
 
   /** False when the event cannot be read or does not fold. */
-  #replay({ event: recorded, said: event, stream: { account, other } }: Entry): boolean {
+  #replay({ decoded: event, event: recorded, stream: { account, other } }: Entry): boolean {
     const report = this.#report
     try {
       if (account === undefined || event === undefined) {

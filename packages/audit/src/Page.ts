@@ -19,15 +19,13 @@ export class Entry {
   readonly stream: StreamReplay
   /** Undefined if the event does not follow the one before it in its stream. */
   hash: HashChain.Hash | undefined
-  /** What the event of an account says, or why it cannot be read. Undefined where it cannot be replayed, and for other streams. */
-  said: AccountEvent | EventCodec.UnreadableEvent | undefined
+  /** The event of an account, or why it cannot be read. Undefined where it cannot be replayed, and for other streams. */
+  decoded: AccountEvent | EventCodec.UnreadableEvent | undefined
   #parsed: unknown
 
   constructor(event: EventStore.RecordedEvent, stream: StreamReplay) {
     this.event = event
     this.stream = stream
-    this.hash = undefined
-    this.said = undefined
   }
 
   /** Whether the event is to be replayed to an account. */
@@ -40,7 +38,7 @@ export class Entry {
   }
 
   decode(): void {
-    if (this.#isOfAccount) this.said = Account.Account.codec.decodeParsed(this.event.type, this.#parsed)
+    if (this.#isOfAccount) this.decoded = Account.Account.codec.decodeParsed(this.event.type, this.#parsed)
     this.#parsed = undefined
   }
 }

@@ -102,6 +102,7 @@ const make = Effect.fnUntraced(function* (
   const breaker = yield* CircuitBreaker
   const clock = yield* Clock.Clock
   const grouped = groupAll(operations, groups)
+  // Now, so that a wrong example stops the start and not a reader
   for (const operation of operations) exampleOf(operation)
   const byGroup = Map.groupBy(grouped.values(), ({ group }) => group)
 
@@ -270,15 +271,15 @@ const schemaOf = (of: Schema.Top, options?: Schema.ToJsonSchemaOptions): Schema.
 type Example = NonNullable<Capability["example"]>
 
 /** By the example as it was declared, which copies of an operation share. */
-const examples = new WeakMap<NonNullable<Operation.Any["example"]>, Example>()
+const examples = new WeakMap<NonNullable<Operation.Any["example"]>, { readonly of: Operation.Any; readonly encoded: Example }>()
 
 const exampleOf = (operation: Operation.Any): Example | null => {
-  const { example } = operation
+  const { example, route, secret, success } = operation
   if (example === undefined) return null
   const known = examples.get(example)
-  if (known !== undefined) return known
+  if (known?.of.route === route && known.of.secret === secret && known.of.success === success) return known.encoded
   const encoded = encodedExample(operation, example)
-  examples.set(example, encoded)
+  examples.set(example, { of: operation, encoded })
   return encoded
 }
 

@@ -222,6 +222,10 @@ describe("the catalog", () => {
       example: example as never
     })
     await expect(testing([wrong], Catalog)).rejects.toThrow("text")
+    // Also of a copy that has another schema for the same example
+    await testing([batch], Catalog)
+    const copy = { ...batch, success: Schema.Struct({ total: Schema.Number }) } as unknown as typeof batch
+    await expect(testing([copy], Catalog)).rejects.toThrow("total")
   })
 })
 
