@@ -21,24 +21,24 @@ export const toIso = (millis: number): string => {
   return text
 }
 
+/** The calendar repeats after 400 years. They are added because `Date.UTC` reads the years 0 to 99 as 1900 to 1999. */
+const FOUR_CENTURIES = 146_097 * 86_400_000
+
 /**
  * Parses the output of {@link toIso} for the years 0000 to 9999. Returns milliseconds since 1970, or NaN for any other text, even if
- * `Date.parse` accepts it. It reads the digits and counts the days itself: every replay parses times, and `Date.parse` with a check takes ten
- * times as long.
+ * `Date.parse` accepts it. It reads the digits itself: every replay parses times, and `Date.parse` with a check is five times slower.
  */
 export const fromIso = (text: string): number => {
-  if (!isPunctuated(text)) return Number.NaN
-  const year = 100 * twoDigits(text, 0) + twoDigits(text, 2)
-  const month = twoDigits(text, 5)
-  const day = twoDigits(text, 8)
-  const hour = twoDigits(text, 11)
-  const minute = twoDigits(text, 14)
-  const second = twoDigits(text, 17)
-  const millis = 10 * twoDigits(text, 20) + digit(text, 22)
-  const isDay = year >= 0 && day >= 1 && day <= daysOf(year, month)
-  const isTime = hour >= 0 && hour < 24 && minute >= 0 && minute < 60 && second >= 0 && second < 60 && millis >= 0
-  if (!isDay || !isTime) return Number.NaN
-  return (daysTo(year, month) + day - 1) * 86_400_000 + ((hour * 60 + minute) * 60 + second) * 1000 + millis
+  const year = digits(text, 0, 4)
+  const month = digits(text, 5, 7)
+  const day = digits(text, 8, 10)
+  const hour = digits(text, 11, 13)
+  const minute = digits(text, 14, 16)
+  const second = digits(text, 17, 19)
+  const millis = digits(text, 20, 23)
+  // Every comparison with NaN is false
+  const isTime = isPunctuated(text) && day >= 1 && day <= daysOf(year, month) && hour < 24 && minute < 60 && second < 60
+  return isTime ? Date.UTC(year + 400, month - 1, day, hour, minute, second, millis) - FOUR_CENTURIES : Number.NaN
 }
 
 const isPunctuated = (text: string): boolean =>
@@ -51,31 +51,20 @@ const isPunctuated = (text: string): boolean =>
   text[19] === "." &&
   text[23] === "Z"
 
-/** A sum with it is less than zero, whatever the other digits. Unlike NaN, it is no double. */
-const NO_DIGIT = -10_000
-
-const digit = (text: string, at: number): number => {
-  const digit = text.charCodeAt(at) - 48
-  return digit >= 0 && digit <= 9 ? digit : NO_DIGIT
+/** Parses decimal digits; NaN for any other text. */
+const digits = (text: string, start: number, end: number): number => {
+  let number = 0
+  for (let i = start; i < end; i++) {
+    const digit = text.charCodeAt(i) - 48
+    number = digit >= 0 && digit <= 9 ? number * 10 + digit : Number.NaN
+  }
+  return number
 }
-
-const twoDigits = (text: string, at: number): number => 10 * digit(text, at) + digit(text, at + 1)
-
-const isLeap = (year: number): boolean => year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0)
 
 const DAYS = [0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
 
 /** The days of a month; 0 if `month` is not valid. */
-const daysOf = (year: number, month: number): number => (month === 2 && isLeap(year) ? 29 : (DAYS[month] ?? 0))
-
-/** The days of a year before each month, without a leap day. */
-const DAYS_BEFORE = DAYS.map((_, month) => DAYS.slice(0, month).reduce((sum, days) => sum + days, 0))
-
-/** The days from the year 0 to a year. */
-const daysToYear = (year: number): number => 365 * year + Math.ceil(year / 4) - Math.ceil(year / 100) + Math.ceil(year / 400)
-
-const EPOCH = daysToYear(1970)
-
-/** The days from 1970 to the beginning of a month. */
-const daysTo = (year: number, month: number): number =>
-  daysToYear(year) - EPOCH + (DAYS_BEFORE[month] ?? 0) + (month > 2 && isLeap(year) ? 1 : 0)
+const daysOf = (year: number, month: number): number => {
+  const isLeap = year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0)
+  return month === 2 && isLeap ? 29 : (DAYS[month] ?? 0)
+}
