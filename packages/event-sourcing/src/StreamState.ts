@@ -39,8 +39,8 @@ export interface Durable<State> extends Current<State> {
 export interface SnapshotProgress {
   /** The revision of the newest stored snapshot that this host knows; -1 for none. */
   savedAt: Revision
-  /** The revision of the last attempt to store a snapshot. */
-  triedAt: Revision
+  /** The revision from which the state is encoded again, to store it. */
+  dueAt: Revision
 }
 
 /** Later times have no ISO 8601 text of 24 characters, so the next event could not be sealed. */
@@ -140,7 +140,8 @@ export interface SnapshotOptions<State> {
 
 /**
  * The most UTF-16 code units of a snapshot that is stored every `every` events. A state of up to n times this size is stored after n times
- * `every` events. So the bytes written for each event stay bounded, and a replay reads at most n times `every` events.
+ * `every` events: it is encoded once to see its size, and not again until then. So the work and the bytes written for each event stay
+ * bounded, and a replay reads at most n times `every` events.
  */
 export const SNAPSHOT_CHARS = 64 * 1024
 /**
@@ -185,19 +186,24 @@ export class Snapshots<State> {
       return Effect.map(Stream.runHead(this.#store.readStream(name, { from: revision, limit: 1 })), (event) => {
         if (event._tag === "None" || HashChain.hashOf(event.value) !== saved.hash) return undefined
         if (saved.at !== Date.parse(HashChain.atOf(event.value))) return undefined
-        const snapshot = { savedAt: revision, triedAt: revision }
+        const snapshot: SnapshotProgress = { savedAt: revision, dueAt: revision + this.#every }
         return { ...saved, revision, position: event.value.position, snapshot } satisfies Durable<State>
       })
     })
   }
 
+  /** The progress of a stream without a snapshot. */
+  begin(): SnapshotProgress {
+    return { savedAt: -1, dueAt: this.#every - 1 }
+  }
+
   isDue(revision: Revision, progress: SnapshotProgress | undefined): boolean {
-    return revision - (progress?.triedAt ?? -1) >= this.#every
+    return revision >= (progress?.dueAt ?? this.#every - 1)
   }
 
   /** Stores the state. After a failure, {@link unsaved} lists the stream until a later attempt succeeds. */
   save(name: StreamName.StreamName, { state, hash, at, revision }: Durable<State>, progress: SnapshotProgress): Effect.Effect<void> {
-    progress.triedAt = revision
+    progress.dueAt = revision + this.#every
     const note = (reason: string) =>
       Effect.suspend(() => {
         if (this.unsaved.has(name)) return Effect.void
@@ -211,7 +217,11 @@ export class Snapshots<State> {
       const factor = Math.ceil(chars / SNAPSHOT_CHARS)
       if (factor > MAX_SNAPSHOT_FACTOR)
         return note(`its state has ${chars} characters, at most ${MAX_SNAPSHOT_FACTOR * SNAPSHOT_CHARS} are stored`)
-      if ((revision - progress.savedAt) / this.#every < factor) return Effect.void
+      const dueAt = progress.savedAt + factor * this.#every
+      if (revision < dueAt) {
+        progress.dueAt = dueAt
+        return Effect.void
+      }
       return Effect.map(this.#store.saveSnapshot(this.#nameOf(name), { revision, data: data.success }), () => {
         progress.savedAt = Math.max(progress.savedAt, revision)
         this.unsaved.delete(name)

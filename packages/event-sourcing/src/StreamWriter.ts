@@ -215,7 +215,7 @@ export class StreamWriter<State, Event extends Tagged> {
     stream.durable = now
     for (const command of batch.commands) command.answer(position)
     if (snapshots?.isDue(revision, now.snapshot) === true) {
-      const snapshot = now.snapshot ?? { savedAt: -1, triedAt: -1 }
+      const snapshot = now.snapshot ?? snapshots.begin()
       // All later states have the progress from here
       stream.durable = { ...now, snapshot }
       run(snapshots.save(stream.name, now, snapshot))

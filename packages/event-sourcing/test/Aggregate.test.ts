@@ -803,27 +803,31 @@ describe("a snapshot", () => {
     })
   )
 
-  /** Pays once with a key of this many characters, then `payments` times. Returns the revisions of the saved snapshots. */
+  /** Pays once with a key of this many characters, then `payments` times. Returns the revisions of the saved snapshots and of all encoded states. */
   const savedOf = (chars: number, payments: number) =>
     Effect.gen(function* () {
       const store = yield* EventStore
       const saved: Array<number> = []
+      const encoded: Array<number> = []
+      const state = Till.check(Schema.makeFilter(({ count }) => encoded.push(count - 1) > 0))
       const spy: Store = {
         ...store,
         saveSnapshot: (name, snapshot) =>
           Effect.tap(store.saveSnapshot(name, snapshot), () => Effect.sync(() => saved.push(snapshot.revision)))
       }
-      const host = yield* over(spy, { snapshots })
+      const host = yield* over(spy, { snapshots: { ...snapshots, state } })
       yield* host.execute("x", pay("l".repeat(chars), 1))
       for (let i = 0; i < payments; i++) yield* Effect.andThen(host.execute("x", pay(`${i}`, 1)), settle)
-      return { host, saved, store: spy }
+      return { host, saved, encoded, store: spy }
     })
 
   testing(
     "of a state n times as large is saved after n times as many events",
     Effect.gen(function* () {
-      const { host, saved, store } = yield* savedOf(2.5 * Aggregate.SNAPSHOT_CHARS, 30)
+      const { encoded, host, saved, store } = yield* savedOf(2.5 * Aggregate.SNAPSHOT_CHARS, 30)
       expect(saved).toEqual([8, 17, 26])
+      // Once to see its size, then not before it may be saved
+      expect(encoded).toEqual([2, 8, 11, 17, 20, 26, 29])
       expect(host.unsaved()).toEqual([])
       const read: Array<number | undefined> = []
       const readStream: Store["readStream"] = (name, options) => {

@@ -92,7 +92,7 @@ const restorePaidLots = (saved: ReadonlyArray<SavedPaidLot>): Purse["paidLots"] 
 /** Saves an account. The stored memory is smaller than that of the account: see `Memory.save`. */
 export const save = (account: Account): SavedAccount => ({
   ...account,
-  purse: { ...account.purse, holds: HashMap.fromIterable(account.purse.holds), paidLots: savePaidLots(account.purse) },
+  purse: { ...account.purse, holds: SmallMap.toHashMap(account.purse.holds), paidLots: savePaidLots(account.purse) },
   memory: Memory.save(account.memory)
 })
 

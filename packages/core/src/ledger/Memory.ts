@@ -189,7 +189,7 @@ export const save = ({ outcomes, openKeys, recorded, successes }: Memory): Saved
   }
   const saved = newest.filter(([, { at }]) => last - at < KEY_MEMORY).sort(([, a], [, b]) => a.number - b.number)
   const forgotten = (saved[0]?.[1].number ?? recorded + 1) - 1
-  return { outcomes: NewestEntries.save(outcomes), openKeys: HashMap.fromIterable(openKeys), recorded, forgotten, successes: saved }
+  return { outcomes: NewestEntries.save(outcomes), openKeys: SmallMap.toHashMap(openKeys), recorded, forgotten, successes: saved }
 }
 
 /** The memory that a snapshot holds. */

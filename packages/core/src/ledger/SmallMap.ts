@@ -44,3 +44,6 @@ const without = <V>(list: List<V>, key: string): List<V> => {
 /** A map with the entries of a hash map. */
 export const of = <V>(map: HashMap.HashMap<string, V>): SmallMap<V> =>
   HashMap.size(map) <= MOST ? [...map].sort(([a], [b]) => (a < b ? -1 : 1)) : map
+
+/** A hash map with the same entries. */
+export const toHashMap = <V>(map: SmallMap<V>): HashMap.HashMap<string, V> => (isList(map) ? HashMap.fromIterable(map) : map)
