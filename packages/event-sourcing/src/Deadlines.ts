@@ -137,7 +137,7 @@ export const make = <E, R>(
             else {
               const { key, dueAt, payload = "", until } = change
               if (until === undefined) open.set({ key, dueAt, payload })
-              else open.set({ key, dueAt, payload, until }, Date.parse(HashChain.atOf(event)))
+              else open.set({ key, dueAt, payload, until }, HashChain.timeOf(event))
             }
           return open
         }

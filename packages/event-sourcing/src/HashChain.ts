@@ -8,6 +8,7 @@
  */
 import { hash as digest } from "node:crypto"
 import type { EventData, RecordedEvent } from "./EventStore.ts"
+import { fromIso } from "./Iso.ts"
 import type { StreamName } from "./StreamName.ts"
 
 /** 43 characters of base64url. */
@@ -60,6 +61,14 @@ export const hashOf = (event: EventData): Hash => event.metadata.slice(OPEN.leng
 
 /** When the event was decided: ISO 8601. */
 export const atOf = (event: EventData): string => event.metadata.slice(AT_START, AT_END)
+
+/** When the event was decided: milliseconds since 1970; NaN if its metadata has no time. */
+export const timeOf = (event: EventData): number => {
+  const at = atOf(event)
+  const time = fromIso(at)
+  // A time in another format is still a time
+  return Number.isNaN(time) ? Date.parse(at) : time
+}
 
 /** The event's hash, as a text of its own, if it is correct given the hash of the event before it; undefined if it is not. */
 export const verified = (previous: Hash, event: RecordedEvent): Hash | undefined => {

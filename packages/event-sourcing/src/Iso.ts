@@ -24,11 +24,19 @@ export const toIso = (millis: number): string => {
 /** The calendar repeats after 400 years. They are added because `Date.UTC` reads the years 0 to 99 as 1900 to 1999. */
 const FOUR_CENTURIES = 146_097 * 86_400_000
 
+/** The text that was parsed last, and its time: events in a row often have one time. */
+let parsed = { text: "", time: Number.NaN }
+
 /**
  * Parses the output of {@link toIso} for the years 0000 to 9999. Returns milliseconds since 1970, or NaN for any other text, even if
  * `Date.parse` accepts it. It reads the digits itself: every replay parses times, and `Date.parse` with a check is five times slower.
  */
 export const fromIso = (text: string): number => {
+  if (text !== parsed.text) parsed = { text, time: timeOf(text) }
+  return parsed.time
+}
+
+const timeOf = (text: string): number => {
   const year = digits(text, 0, 4)
   const month = digits(text, 5, 7)
   const day = digits(text, 8, 10)

@@ -2,6 +2,7 @@
 import { Effect, Option, Result, Schema, Stream } from "effect"
 import type { Decider } from "./Decider.ts"
 import type { Tagged } from "./EventCodec.ts"
+import * as EventCodec from "./EventCodec.ts"
 import { type EventStore, type Position, type RecordedEvent, type Revision, type StoreUnavailable, start } from "./EventStore.ts"
 import { reasonOf } from "./Following.ts"
 import * as HashChain from "./HashChain.ts"
@@ -92,41 +93,51 @@ export const makeReader = <State, Event extends Tagged>(
   return { advance, empty, follow, load }
 }
 
+/**
+ * Folds the next events of a stream. Each step is done for all events before the next step begins, which takes less time than all steps for one
+ * event after another: the code of a step stays in the processor's caches. What is wrong is told of the first event that is not right.
+ */
 const foldAll = <State, Event extends Tagged>(
-  decider: Decider<State, Event>,
+  { codec, evolve }: Decider<State, Event>,
   from: Durable<State>,
   events: ReadonlyArray<RecordedEvent>
 ): Durable<State> | StreamRefused => {
-  let current = from
-  for (const event of events) {
-    const next = fold(decider, current, event)
-    if (next instanceof StreamRefused) return next
-    current = next
+  const hashes = link(from, events)
+  const linked = events.slice(0, hashes.length)
+  const parsed = linked.map(({ data }) => EventCodec.parse(data))
+  const decoded = linked.map(({ type }, i) => codec.decodeParsed(type, parsed[i]))
+  let { at, state } = from
+  for (const [i, event] of linked.entries()) {
+    const next = decoded[i]
+    if (next === undefined) break
+    at = HashChain.timeOf(event)
+    if (!(at <= LAST_TIME)) return refused(event, "the time it was decided cannot be read")
+    if (next instanceof EventCodec.UnreadableEvent) return refused(event, next.message)
+    try {
+      state = evolve(state, next, at)
+    } catch (error) {
+      return refused(event, error instanceof Error ? error.message : String(error))
+    }
   }
-  return current
+  const broken = events[linked.length]
+  if (broken !== undefined) return refused(broken, "the hash chain is broken")
+  const [last, hash] = [linked.at(-1), hashes.at(-1)]
+  if (last === undefined || hash === undefined) return from
+  return { state, revision: last.revision, position: last.position, hash, at, snapshot: from.snapshot }
 }
 
-const fold = <State, Event extends Tagged>(
-  { codec, evolve }: Decider<State, Event>,
-  { state, revision, hash, snapshot }: Durable<State>,
-  event: RecordedEvent
-): Durable<State> | StreamRefused => {
-  const refusal = (reason: string) => new StreamRefused({ stream: event.stream, revision: event.revision, reason })
-  if (event.revision !== revision + 1 || !HashChain.verify(hash, event)) return refusal("the hash chain is broken")
-  const at = Date.parse(HashChain.atOf(event))
-  if (!(at <= LAST_TIME)) return refusal("the time it was decided cannot be read")
-  try {
-    return {
-      state: evolve(state, codec.decode(event.type, event.data), at),
-      revision: event.revision,
-      position: event.position,
-      hash: HashChain.hashOf(event),
-      at,
-      snapshot
-    }
-  } catch (error) {
-    return refusal(error instanceof Error ? error.message : String(error))
+const refused = ({ revision, stream }: RecordedEvent, reason: string) => new StreamRefused({ stream, revision, reason })
+
+/** The hashes of events that follow `from`, up to the first event that does not follow. */
+const link = <State>({ hash, revision }: Durable<State>, events: ReadonlyArray<RecordedEvent>): ReadonlyArray<HashChain.Hash> => {
+  const hashes: Array<HashChain.Hash> = []
+  let before: HashChain.Hash | undefined = hash
+  for (const event of events) {
+    before = event.revision === ++revision ? HashChain.verified(before, event) : undefined
+    if (before === undefined) break
+    hashes.push(before)
   }
+  return hashes
 }
 
 export interface SnapshotOptions<State> {
@@ -185,7 +196,7 @@ export class Snapshots<State> {
       const { revision } = stored
       return Effect.map(Stream.runHead(this.#store.readStream(name, { from: revision, limit: 1 })), (event) => {
         if (event._tag === "None" || HashChain.hashOf(event.value) !== saved.hash) return undefined
-        if (saved.at !== Date.parse(HashChain.atOf(event.value))) return undefined
+        if (saved.at !== HashChain.timeOf(event.value)) return undefined
         const snapshot: SnapshotProgress = { savedAt: revision, dueAt: revision + this.#every }
         return { ...saved, revision, position: event.value.position, snapshot } satisfies Durable<State>
       })

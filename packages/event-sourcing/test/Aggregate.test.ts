@@ -1,5 +1,6 @@
-import { Clock, Effect, Exit, Fiber, Latch, Layer, Option, Result, Schema, Scope, Stream } from "effect"
+import { Clock, Effect, Exit, Fiber, Latch, Layer, Option, Result, Schema, Scope, Stream, Struct } from "effect"
 import { TestClock } from "effect/testing"
+import fc from "fast-check"
 import { describe, expect, test } from "vitest"
 import * as FaultyEventStore from "../../testing/src/FaultyEventStore.ts"
 import * as Aggregate from "../src/Aggregate.ts"
@@ -925,6 +926,51 @@ describe("a stream that this host cannot read", () => {
         expect(host.refused()).toEqual([])
       })
     )
+
+  const FAULTS = {
+    "is right": undefined,
+    "is unknown": "Stolen: ",
+    "has no time": "the time it was decided cannot be read",
+    "was changed": "the hash chain is broken"
+  } as const
+  const faults = fc.array(fc.constantFrom(...Struct.keys(FAULTS)), { minLength: 1, maxLength: 9 })
+
+  /** Events with these faults, each linked to the one before it. Those that are to be changed are not changed yet. */
+  const faulty = (kinds: ReadonlyArray<keyof typeof FAULTS>) => {
+    let hash = HashChain.start("till-x")
+    return kinds.map((fault, revision) => {
+      const data = JSON.stringify({ key: `${revision}`, amount: 1 })
+      const event = { id: `0190163d-8694-739b-aea5-966c26f8ad9${revision}`, type: fault === "is unknown" ? "Stolen" : "Paid", data }
+      const at = fault === "has no time" ? "not a time by any means." : "2026-01-31T00:00:00.000Z"
+      const sealed = HashChain.seal(hash, "till-x", revision, event, at, "{}")
+      hash = HashChain.hashOf(sealed)
+      return sealed
+    })
+  }
+
+  test("is refused for the first event that is not right, in whatever pages it is read", () =>
+    fc.assert(
+      fc.asyncProperty(faults, fc.integer({ min: 1, max: 9 }), async (kinds, size) => {
+        const changed = (event: RecordedEvent) =>
+          kinds[event.revision] === "was changed" ? { ...event, data: `{"key":"x","amount":2}` } : event
+        const reading = Effect.gen(function* () {
+          const store = yield* EventStore
+          yield* store.append("till-x", "noStream", faulty(kinds))
+          const readStream: Store["readStream"] = (...which) =>
+            Stream.unwrap(
+              Effect.map(Stream.runCollect(store.readStream(...which)), (events) =>
+                Stream.fromArrays(...events.flatMap((_, i) => (i % size === 0 ? [events.slice(i, i + size).map(changed)] : [])))
+              )
+            )
+          return yield* Effect.result((yield* over({ ...store, readStream })).read("x"))
+        })
+        const read = await Effect.runPromise(reading.pipe(Effect.scoped, Effect.provide(MemoryEventStore.layer)))
+        const first = kinds.findIndex((kind) => FAULTS[kind] !== undefined)
+        const reason = expect.stringContaining(FAULTS[kinds[first] ?? "is right"] ?? "")
+        if (first === -1) expect(read).toMatchObject({ success: { revision: kinds.length - 1, state: { total: kinds.length } } })
+        else expect(read).toMatchObject({ failure: { _tag: "StreamRefused", revision: first, reason } })
+      })
+    ))
 
   testing(
     "although it could before is served again once it is repaired",

@@ -42,6 +42,20 @@ const logs = fc.array(input, { minLength: 1, maxLength: 6 }).map((inputs) => cha
 /** A log and a place in it. */
 const placed = logs.chain((log) => fc.record({ log: fc.constant(log), place: fc.nat(log.length - 1) }))
 
+test.each([
+  ["2026-01-31T00:00:00.000Z", Date.UTC(2026, 0, 31)],
+  ["+275760-09-13T00:00:00Z ", Number.NaN],
+  ["2026-01-31T01:00:00+0100", Date.UTC(2026, 0, 31)],
+  ["not a time by any means.", Number.NaN]
+])("the time %s of an event is read as Date.parse reads it", (at, time) => {
+  const event = { id: "0190163d-8694-739b-aea5-966c26f8ad91", type: "Emptied", data: "{}" }
+  // Twice, for the time that was read last is kept
+  for (let i = 0; i < 2; i++) {
+    const sealed = HashChain.seal(HashChain.start(STREAM), STREAM, 0, event, at, "{}")
+    expect([HashChain.timeOf(sealed), Date.parse(at)]).toEqual([time, time])
+  }
+})
+
 test("sealed events are verified, and return their time and metadata", () => {
   fc.assert(
     fc.property(fc.array(input, { maxLength: 6 }), (inputs) => {
@@ -51,6 +65,7 @@ test("sealed events are verified, and return their time and metadata", () => {
         const { at, metadata } = inputs[i]!
         expect(HashChain.isSealed(event)).toBe(true)
         expect(HashChain.atOf(event)).toBe(at)
+        expect(HashChain.timeOf(event)).toBe(Date.parse(at))
         expect(HashChain.hashOf(event)).toMatch(/^[A-Za-z0-9_-]{43}$/)
         expect(JSON.parse(event.metadata)).toEqual({ ...JSON.parse(metadata), hash: HashChain.hashOf(event), at })
         expect(HashChain.metadataOf(event)).toEqual({ ...JSON.parse(metadata), at })

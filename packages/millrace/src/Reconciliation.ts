@@ -26,7 +26,7 @@ const openIn = (now: number) =>
       Effect.sync(() => {
         for (const event of events) {
           const { stream, type, data } = event
-          const at = Date.parse(HashChain.atOf(event))
+          const at = HashChain.timeOf(event)
           const category = StreamName.category(stream)
           if (category === Account.Account.category) {
             accounts.set(stream, Account.Account.evolve(accounts.get(stream) ?? Account.initial, accountCodec.decode(type, data), at))

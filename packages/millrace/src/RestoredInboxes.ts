@@ -20,7 +20,7 @@ const open = Effect.gen(function* () {
         const { data, stream, type } = event
         if (StreamName.category(stream) !== category) continue
         const id = StreamName.id(stream)
-        inboxes.set(id, evolve(inboxes.get(id) ?? initial, codec.decode(type, data), Date.parse(HashChain.atOf(event))))
+        inboxes.set(id, evolve(inboxes.get(id) ?? initial, codec.decode(type, data), HashChain.timeOf(event)))
       }
     })
   )

@@ -105,7 +105,7 @@ const clock = <E, R>(log: Layer.Layer<EventStore.EventStore, E, R>) =>
   Effect.gen(function* () {
     const store = yield* EventStore.EventStore
     const after = stepBack(yield* store.head, NEWEST)
-    const times = yield* Stream.runCollect(Stream.map(store.readAll(after), (event) => Date.parse(HashChain.atOf(event))))
+    const times = yield* Stream.runCollect(Stream.map(store.readAll(after), (event) => HashChain.timeOf(event)))
     const now = yield* Clock.currentTimeMillis
     const latest = Math.max(...times)
     if (times.length === 0) return finding("nothing to compare it with: the log is empty")

@@ -213,7 +213,7 @@ export const rival =
     Effect.gen(function* () {
       const newId = yield* EventIds
       const [last] = yield* Stream.runCollect(store.readStream(stream, { direction: "backwards", limit: 1 }))
-      const now = Math.max(yield* Clock.currentTimeMillis, last === undefined ? 0 : Date.parse(HashChain.atOf(last)))
+      const now = Math.max(yield* Clock.currentTimeMillis, last === undefined ? 0 : HashChain.timeOf(last))
       const hash = last === undefined ? HashChain.start(stream) : HashChain.hashOf(last)
       const revision = last === undefined ? 0 : last.revision + 1
       const sealed = HashChain.seal(hash, stream, revision, { id: newId(now), ...event(stream) }, new Date(now).toISOString(), "{}")

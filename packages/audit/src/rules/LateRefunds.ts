@@ -88,7 +88,7 @@ class Past {
   learn(recorded: EventStore.RecordedEvent): void {
     const event = readable(recorded)
     if (event?._tag === "CreditsGranted") {
-      this.#grants.set(event.lotId, { ...event, grantedAt: Date.parse(HashChain.atOf(recorded)) })
+      this.#grants.set(event.lotId, { ...event, grantedAt: HashChain.timeOf(recorded) })
     } else if (event?._tag === "OperationSucceeded" && this.#about.has(event.reservationId)) {
       this.#charges.set(event.reservationId, new Map(event.lots.map(({ lotId, amount }) => [lotId, amount])))
     }

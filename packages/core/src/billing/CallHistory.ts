@@ -86,7 +86,7 @@ const timed = (recorded: EventStore.RecordedEvent): Effect.Effect<Timed<AccountE
   Effect.try({
     try: () => ({
       event: codec.decode(recorded.type, recorded.data),
-      at: Date.parse(HashChain.atOf(recorded)),
+      at: HashChain.timeOf(recorded),
       revision: recorded.revision
     }),
     catch: (error) => new Aggregate.StreamRefused({ stream: recorded.stream, revision: recorded.revision, reason: String(error) })

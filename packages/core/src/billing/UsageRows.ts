@@ -57,7 +57,7 @@ export const writer = (states: States, accountId: string, month: Month, version:
   /** Writes the row, which expires by itself after `now`. A failure is ignored, as the events can be folded again. */
   return (now: number, last: EventStore.RecordedEvent, { days, operations }: Counts, isFinished: boolean): Effect.Effect<void> => {
     if (expected === undefined) return Effect.void
-    const at = Date.parse(HashChain.atOf(last))
+    const at = HashChain.timeOf(last)
     const { revision } = last
     const folded = { revision, hash: HashChain.hashOf(last), at, isFinished, operations: listed(operations), days: listedDays(days) }
     const value = Buffer.from(encodeRow({ version: VERSION, ...folded }))

@@ -226,7 +226,7 @@ const history = (store: Store, accountId: string, from?: EventStore.Revision) =>
   return store.readStream(stream, from === undefined ? {} : { from }).pipe(
     Stream.mapEffect((event) =>
       Effect.try({
-        try: () => ({ at: Date.parse(HashChain.atOf(event)), event: codec.decode(event.type, event.data) }),
+        try: () => ({ at: HashChain.timeOf(event), event: codec.decode(event.type, event.data) }),
         catch: (error) => new Aggregate.StreamRefused({ stream, revision: event.revision, reason: String(error) })
       })
     )

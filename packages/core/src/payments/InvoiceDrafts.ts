@@ -18,7 +18,7 @@ export interface Step {
 export const stepOf = (recorded: EventStore.RecordedEvent): Step => ({
   event: Payment.Payment.codec.decode(recorded.type, recorded.data),
   id: recorded.id,
-  at: Date.parse(HashChain.atOf(recorded))
+  at: HashChain.timeOf(recorded)
 })
 
 /** `amount × rate / (1 + rate)`, rounded half to even: the tax that an amount includes. `rate` in hundredths of a percent. */

@@ -12,7 +12,7 @@ export const statesOf = <State, Event extends EventCodec.Tagged>({ category, cod
         for (const event of events) {
           if (StreamName.category(event.stream) !== category) continue
           const id = StreamName.id(event.stream)
-          const at = Date.parse(HashChain.atOf(event))
+          const at = HashChain.timeOf(event)
           states.set(id, evolve(states.get(id) ?? initial, codec.decode(event.type, event.data), at))
         }
       })

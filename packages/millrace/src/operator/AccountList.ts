@@ -37,7 +37,7 @@ const definition: Projection.Definition<Accounts> = {
   initial: () => ({ ids: [], times: new Map() }),
   evolve: (accounts, event) => {
     const id = StreamName.id(event.stream)
-    const at = Date.parse(HashChain.atOf(event))
+    const at = HashChain.timeOf(event)
     const times = accounts.times.get(id)
     if (times === undefined) accounts.ids.push(id)
     accounts.times.set(id, [times?.[0] ?? at, at])

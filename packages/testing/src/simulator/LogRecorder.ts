@@ -138,7 +138,7 @@ export class LogRecorder {
 
   #record(world: World, stream: StreamName.StreamName, revision: number, { type, data, metadata }: EventStore.EventData): void {
     const index = ++this.length
-    const at = Date.parse(HashChain.atOf({ type, data, metadata, id: "" }))
+    const at = HashChain.timeOf({ type, data, metadata, id: "" })
     const common = { index, stream, revision, at, metadata: JSON.parse(metadata) }
     const of = <Event extends EventCodec.Tagged>({ codec }: Pick<Decider<unknown, Event>, "codec">): Recorded<Event> => ({
       ...common,
