@@ -37,7 +37,10 @@ export const make = (): OracleLedger => {
   return {
     tell: (command, now) => {
       account.advanceTo(now)
-      return execute(account, command, now)
+      const before = account.picture
+      const predicted = execute(account, command, now)
+      if (command._tag === "ApplyDue" || account.picture !== before) account.written(now)
+      return predicted
     },
     view: (now) => {
       account.advanceTo(now)

@@ -50,7 +50,10 @@ export type Lot = typeof Lot.Type
 
 export const isExpired = (lot: Pick<Lot, "expiresAt">, now: Timestamp): boolean => lot.expiresAt !== null && lot.expiresAt <= now
 
-/** By expiry, then priority, then age. Lots that are equal in all three stay in the order of their grants. */
+/**
+ * By expiry, then priority, then age. Lots that are equal in all three stay in the order of their grants. One of them that was used up and gets
+ * credits back comes after the others.
+ */
 const usedBefore = (a: Lot, b: Lot): number => {
   const expiry = (a.expiresAt ?? Number.POSITIVE_INFINITY) - (b.expiresAt ?? Number.POSITIVE_INFINITY)
   return (Number.isNaN(expiry) ? 0 : expiry) || a.priority - b.priority || a.grantedAt - b.grantedAt

@@ -16,7 +16,8 @@ export interface Lot {
   readonly source: Source
   readonly priority: number
   readonly expiresAt: number
-  readonly grantedAt: number
+  /** When the ledger wrote its grant: see {@link OracleAccount.written}. */
+  grantedAt: number
   readonly granted: number
   clawedBack: number
   left: number
@@ -105,6 +106,8 @@ export class OracleAccount {
   readonly successes = new Successes()
   #debts: Array<{ readonly lotId: string; amount: number }> = []
   #renewals = 0
+  /** Lots that fell due since the ledger last wrote. */
+  #unwritten: Array<Lot> = []
 
   get debt(): number {
     return sum(this.#debts.map(({ amount }) => amount))
@@ -138,6 +141,18 @@ export class OracleAccount {
     const known = this.lot(lot.lotId)
     if (known !== undefined) remove(this.lots, known)
     this.lots.push(lot)
+    this.#unwritten.push(lot)
+  }
+
+  /** The ledger writes what fell due together with the next command that changes something. A lot is as old as the event that grants it. */
+  written(now: number): void {
+    for (const lot of this.#unwritten.splice(0)) lot.grantedAt = now
+  }
+
+  /** All that a command may change, as text. */
+  get picture(): string {
+    const { endings, holds, lots, recurring, status, threshold, trials, trialsReleased, trialsUsed, verified } = this
+    return JSON.stringify([status, verified, threshold, lots, holds, recurring, [...endings], [...trials], trialsUsed, trialsReleased])
   }
 
   /** A lot that was used up and gets credits again comes after the others that were granted in the same millisecond. */
@@ -158,7 +173,7 @@ export class OracleAccount {
     else if (isOurFault) {
       const renewed = { source: "adjustment", priority: lot.priority, expiresAt: at + lifetime, grantedAt: at } as const
       const lotId = `${RENEWED} ${++this.#renewals}`
-      this.lots.push({ lotId, name: RENEWED, ...renewed, granted: amount, clawedBack: 0, left: amount, claimed: 0, announced: false })
+      this.addLot({ lotId, name: RENEWED, ...renewed, granted: amount, clawedBack: 0, left: amount, claimed: 0, announced: false })
     }
   }
 
