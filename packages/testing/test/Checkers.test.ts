@@ -516,11 +516,15 @@ describe("the checker of payments", () => {
   })
 })
 
-test("a warning of a lost lease is expected under faults and shortly after them", () => {
-  const isExpected = (faults: Faults.Faults, now: number, message = "A job's lease was lost") =>
-    isExpectedWarning(message, { faults, faultsEnded: { at: 0, length: 0 }, attempts: [], now })
+test("a warning is expected under faults and shortly after them", () => {
+  const isExpected = (faults: Faults.Faults, now: number, message = "A job's lease was lost", skippedTo = 0) =>
+    isExpectedWarning(message, { faults, faultsEnded: { at: 0, length: 0 }, attempts: [], now, skippedTo })
   expect(isExpected(Faults.none, 1)).toBe(false)
   expect(isExpected({ ...Faults.none, states: 0.1 }, 1)).toBe(true)
   expect(isExpected({ ...Faults.none, states: 0.1 }, 3_600_000)).toBe(false)
   expect(isExpected({ ...Faults.none, states: 0.1 }, 1, "something else")).toBe(false)
+  // A webhook is being sent as time skips
+  expect(isExpected(Faults.none, 3_600_000, "A webhook failed {}")).toBe(false)
+  expect(isExpected(Faults.none, 3_600_000, "A webhook failed {}", 3_600_000)).toBe(true)
+  expect(isExpected(Faults.none, 3_620_000, "A webhook failed {}", 3_600_000)).toBe(false)
 })

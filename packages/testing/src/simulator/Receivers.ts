@@ -19,8 +19,8 @@ const FAULTS = [
   ...(["refused", "failed", "answerLost", "gone"] as const)
 ] as const
 
-/** How long a sender waits for an answer. */
-const TIME_LIMIT = "15 seconds"
+/** How long a sender waits for an answer, milliseconds. */
+export const TIME_LIMIT = 15_000
 
 const answer = (status: number, retryAfter?: number): WebhookAnswer => ({ status, retryAfter })
 const notSent = (reason: string) => Effect.fail(new WebhookNotSent({ reason }))

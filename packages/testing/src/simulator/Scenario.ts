@@ -170,7 +170,8 @@ const build = (options: SimulationOptions, hostCount: number | undefined): Effec
       relay: options.people === 0 ? undefined : relay,
       onWarning: (host, message) => {
         const { attempts } = records
-        if (!isExpectedWarning(message, { faults, faultsEnded, attempts, now: world.now })) report(`${host} logs: ${message}`)
+        const { now, skippedTo } = world
+        if (!isExpectedWarning(message, { faults, faultsEnded, attempts, now, skippedTo })) report(`${host} logs: ${message}`)
       }
     }
     const founder = new Host("founder", {
