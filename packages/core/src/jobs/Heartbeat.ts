@@ -62,6 +62,11 @@ export const make: (jobs: Jobs["Service"], lease: number) => Effect.Effect<Keep,
     yield* Effect.forkScoped(Effect.forever(round))
 
     return (leased) => {
+      // The claim was answered too late: another runner may begin at any moment, so the work does not begin here
+      if (lostAt(leased.startedAt, lease) <= elapsedBy(clock)) {
+        leased.lose()
+        return () => {}
+      }
       young.add(leased)
       if (dueAt(leased) < next) {
         next = dueAt(leased)
@@ -75,6 +80,9 @@ export const make: (jobs: Jobs["Service"], lease: number) => Effect.Effect<Keep,
     }
   }
 )
+
+/** When a lease counts as lost unless it was extended again: before it expires, so that the work has stopped by then. */
+const lostAt = (extendedAt: number, lease: number): number => extendedAt + (lease * 2) / 3
 
 /**
  * Extends the lease after each third of it. Fails when two thirds have passed without an extension, so the work stops before another runner
@@ -90,7 +98,7 @@ const keepLease = (jobs: Jobs["Service"], { attempt, jobId, startedAt }: Leased,
         yield* Effect.sleep(Math.ceil(due))
         continue
       }
-      const left = extendedAt + (lease * 2) / 3 - now
+      const left = lostAt(extendedAt, lease) - now
       if (left <= 0) return yield* new LeaseLost()
       const extended = yield* jobs.execute(jobId, Job.extendLease(attempt, lease)).pipe(
         Effect.as(true),

@@ -733,6 +733,45 @@ describe("a runner", () => {
     })
   )
 
+  for (const [claim, claims] of [
+    ["the claim that came with its acceptance", 1],
+    ["a claim", 2]
+  ] as const)
+    testing(
+      `does not begin the work if ${claim} is answered too late, but once the lease has expired`,
+      Effect.gen(function* () {
+        const to = yield* shared
+        const bench = makeBench()
+        const { started } = yield* holding(bench)
+        const mortal = yield* mortalHost(to, bench, { name: "mortal", jobs: { concurrency: 1 } })
+        const accountId = yield* mortal.open("acc_1", 10 * UNIT)
+        // A job that waits is claimed by itself
+        const first = claims === 2 ? idOf(yield* mortal.create(accountId)) : undefined
+        const gate = yield* Deferred.make<void>()
+        let left = 1
+        yield* mortal.through(({ events }) => ({
+          events: {
+            ...events,
+            append: (stream, expected, all) => {
+              const append = events.append(stream, expected, all)
+              const isLate = all.some(({ type }) => type === "JobStarted") && left-- > 0
+              return isLate ? Effect.tap(append, () => Deferred.await(gate)) : append
+            }
+          }
+        }))
+        const creating = yield* Effect.forkChild(mortal.create(accountId))
+        yield* quiet
+        if (first !== undefined) yield* mortal.cancel(accountId, first)
+        yield* elapse((LEASE * 2) / 3)
+        yield* Deferred.succeed(gate, undefined)
+        const id = idOf(yield* patiently(Fiber.join(creating)))
+        yield* quiet
+        expect(started.filter((one) => one.id === id)).toEqual([])
+        yield* elapse(LEASE)
+        expect(started.filter((one) => one.id === id)).toMatchObject([{ attempt: 2 }])
+      })
+    )
+
   testing(
     "that died loses its jobs to another once its lease has expired, which resumes them",
     Effect.gen(function* () {

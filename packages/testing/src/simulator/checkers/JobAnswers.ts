@@ -169,7 +169,8 @@ const checkObservation = (observation: JobObservation, evidence: Evidence, repor
   const { answer, failed, jobId, kind, lengthAfter, lengthBefore, process } = observation
   const job = evidence.recorder.job(jobId)
   if (failed) {
-    if (answer === "NotFound") {
+    // A file that is purged between its key and its bytes breaks off
+    if (answer === "NotFound" || answer === "BlobNotFound") {
       const hadNoFile = kind === "fetches" && statesBetween(job, lengthBefore, lengthAfter).some(hasNoFile)
       if (!hadNoFile && !mayBeNotFound(observation, evidence)) report("was answered that it does not exist")
     } else if (!TRANSIENT.has(answer) && !(answer === "died" && !evidence.survivors.has(process))) report(`was answered ${answer}`)
