@@ -49,7 +49,11 @@ const evidenceOf = (
   const records: Records = {
     recorder: new LogRecorder(world, store),
     ...{ calls, grants, recurring: [], openings: [], deliveries: [], attempts: [], observations: [], posts: [] },
-    ...{ secrets: { told: new Map<string, string>(), opened: new Map<string, string>() }, promised: new Set<string>() },
+    ...{
+      secrets: { told: new Map<string, string>(), opened: new Map<string, string>() },
+      promised: new Set<string>(),
+      ignoring: new Set<string>()
+    },
     ...{ mailings: [], addressHashes: new Map<string, string>(), textings: [], textIds: new Map<string, string>() },
     ...{ nodes: new Map(), admissions: [], carried: new Map(), countings: [], paid, people: new People() }
   }
@@ -81,12 +85,17 @@ describe("the checker of calls", () => {
   })
 
   test("reports a call that took longer than any timeout, unless its host was disturbed", () => {
-    const slow = call("q0", Exit.fail(new Disconnected()), { ended: { at: 41_000, lengthAfter: 0 } })
+    const after = (at: number) => call("q0", Exit.fail(new Disconnected()), { ended: { at, lengthAfter: 0 } })
+    const slow = after(41_000)
     expect(reported(checkCalls, evidenceOf({ calls: [slow] }))).toEqual([
       "q0: took 41000 ms, but no operation may take longer than 30000 ms"
     ])
     expect(reported(checkCalls, evidenceOf({ calls: [slow] }, { faults: { ...Faults.none, upstreams: 0.1 } }))).toEqual([])
     expect(reported(checkCalls, evidenceOf({ calls: [slow] }, { faults: { ...Faults.none, hosts: 0.1 } }))).toEqual([])
+    const evidence = evidenceOf({ calls: [after(200_000)] }, { faults: { ...Faults.none, upstreams: 0.1 } })
+    expect(reported(checkCalls, evidence)).toContain("q0: took 200000 ms, but no operation may take longer than 30000 ms")
+    evidence.records.ignoring.add("q0")
+    expect(reported(checkCalls, evidence).join()).not.toContain("took")
   })
 })
 

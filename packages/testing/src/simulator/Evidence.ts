@@ -70,6 +70,8 @@ export interface Records {
   readonly people: People
   /** Reservations of calls without a key whose outcome is unknown, and which the host has recorded to make free. */
   readonly promised: Set<string>
+  /** The requests of calls whose upstream ignored interruption. */
+  readonly ignoring: Set<string>
 }
 
 /** When faults ended: milliseconds since 1970, and the number of events in the log. */

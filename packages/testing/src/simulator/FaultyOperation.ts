@@ -53,6 +53,7 @@ const faultyCall = (operation: Operation.AnyCall, site: Site): Pick<SimulatedCal
       const fault = random.chance(rate()) ? random.pick(callFaults) : "fine"
       const takes = delayOf(site, random.chance(0.2) ? random.below(timeout) : random.below(40))
       world.note(upstream, `runs ${requestId}: ${fault}`)
+      if (fault === "uninterruptible") records.ignoring.add(requestId)
       const work = UserWork.run(site, `operation ${upstream}, request ${requestId},`, timeout, operation.run(input, caller))
       const deliver = Effect.tap(Effect.delay(work, takes), ({ data, quantity }) =>
         Effect.sync(() => records.deliveries.push({ requestId, reservationId, data: textOf(data), quantity }))

@@ -111,7 +111,7 @@ const newRecords = (recorder: LogRecorder, paid: Records["paid"]): Records => ({
   recorder,
   paid,
   ...{ calls: [], grants: [], recurring: [], openings: [], deliveries: [], attempts: [], observations: [] },
-  ...{ posts: [], secrets: { told: new Map(), opened: new Map() }, promised: new Set() },
+  ...{ posts: [], secrets: { told: new Map(), opened: new Map() }, promised: new Set(), ignoring: new Set() },
   ...{ mailings: [], addressHashes: new Map(), textings: [], textIds: new Map() },
   ...{ nodes: new Map(), admissions: [], carried: new Map(), countings: [], people: new PeopleRecords() }
 })

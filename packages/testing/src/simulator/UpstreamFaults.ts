@@ -52,7 +52,7 @@ export interface FaultInjector {
   readonly world: World
   readonly random: SeededRandom
   /** Gets the deliveries for calls, and the attempts at jobs. */
-  readonly records: Pick<Records, "recorder" | "deliveries" | "attempts">
+  readonly records: Pick<Records, "recorder" | "deliveries" | "attempts" | "ignoring">
   /** Probability of a fault now; 0 once faults have ended. */
   readonly rate: () => number
   /** Whether faults have ended. */

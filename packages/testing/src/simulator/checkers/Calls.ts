@@ -77,11 +77,13 @@ const UNINTERRUPTIBLE = 150_000
 const RETRIES = 10_000
 
 /** While nothing keeps a host from its stores, a call ends soon after its timeout. */
-const checkLatency = ({ ended, startedAt }: Call, { faults, longestTimeout, undisturbedSince }: Evidence, report: Report): void => {
+const checkLatency = (call: Call, { faults, longestTimeout, records, undisturbedSince }: Evidence, report: Report): void => {
+  const { ended, requestId, startedAt } = call
   if (ended === undefined || startedAt < undisturbedSince) return
   const took = ended.at - startedAt
-  // What ignores interruption may begin its work late, and that may take as long as a timeout
-  if (took > longestTimeout + (faults.upstreams > 0 ? longestTimeout + UNINTERRUPTIBLE : RETRIES))
+  // An upstream that ignores interruption pauses beyond the timeout, then takes up to a timeout, then works for up to one
+  const late = records.ignoring.has(requestId) ? 2 * longestTimeout : 0
+  if (took > longestTimeout + late + (faults.upstreams > 0 ? UNINTERRUPTIBLE : RETRIES))
     report(`took ${took} ms, but no operation may take longer than ${longestTimeout} ms`)
 }
 
