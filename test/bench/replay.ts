@@ -36,9 +36,9 @@ export const run = (options: Options) =>
       )
     )
     const replay = Ledger.use((ledger) =>
-      Effect.as(
-        Effect.forEach(accounts, (id) => ledger.balance(id), { discard: true }),
-        EVENTS
+      Effect.map(
+        Effect.forEach(accounts, (id) => ledger.read(id)),
+        (read) => read.reduce((events, { revision }) => events + revision + 1, 0)
       )
     ).pipe(Effect.provide(Ledger.layer()))
     const audit = Effect.map(Audit.run(), ({ events, ok, problems }) => {

@@ -30,7 +30,7 @@ export interface Leased {
   readonly lose: () => void
 }
 
-/** Begins to keep a lease. Returns the function that ends it. */
+/** Begins to keep a lease, or loses it at once if it is too late. Returns the function that ends it. */
 type Keep = (leased: Leased) => () => void
 
 /** Keeps leases of `lease` milliseconds until the scope closes. */
