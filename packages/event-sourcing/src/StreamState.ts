@@ -152,7 +152,7 @@ export interface SnapshotOptions<State> {
 /**
  * The most UTF-16 code units of a snapshot that is stored every `every` events. A state of up to n times this size is stored after n times
  * `every` events: it is encoded once to see its size, and not again until then. So the work and the bytes written for each event stay
- * bounded, and a replay reads at most n times `every` events.
+ * bounded, and a replay reads at most n times `every` events, for the largest state since the last snapshot.
  */
 export const SNAPSHOT_CHARS = 64 * 1024
 /**
